@@ -33,7 +33,7 @@ ROOT = HERE.parents[1]
 SHARED = ROOT.parent / "shared" / "traces"
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
 
-from analyzer.trace_sets import Source  # noqa: E402
+from analyzer.trace_sets import TraceSource  # noqa: E402
 from figures import Figure, keep  # noqa: E402
 
 # As each process of ours that analyses begins.
@@ -114,7 +114,7 @@ _WATCHED = (
 )
 
 
-class Bench:
+class AnalyzerBench:
     """Measures one set after the other and collects the figures."""
 
     def __init__(self, folder: Path, peer: str, repeat: int) -> None:
@@ -133,7 +133,7 @@ class Bench:
             from harness.traces.planted.traces import plant
 
             gpu = stacks = plant(0, iterations=40).text().encode()
-        self.gpu, self.stacks = Source.of(gpu), Source.of(stacks, one_line=True)
+        self.gpu, self.stacks = TraceSource.of(gpu), TraceSource.of(stacks, one_line=True)
 
     def add(self, name: str, value: str, target: str = "", met: bool | None = None) -> None:
         self.figures.append(Figure("analyzer", name, value, target, met))
@@ -187,7 +187,7 @@ class Bench:
                 name = f"fleet: CPU per rank, {ranks:,} ranks beside {FLEETS[0]}, {kind}"
                 self.add(name, f"{growth:.2f} ×", "≤ 1.1 ×", growth <= 1.1)
 
-    def _write(self, name: str, source: Source, ranks: int, events: int) -> Path:
+    def _write(self, name: str, source: TraceSource, ranks: int, events: int) -> Path:
         place = self.folder / name
         source.write_job(place, ranks, events)
         return place
@@ -196,7 +196,7 @@ class Bench:
         runs = [measure([sys.executable, "-c", program, str(place)]) for _ in range(self.repeat)]
         return min(runs, key=lambda run: run.cpu_s)
 
-    def _beside_hta(self, name: str, source: Source, ranks: int, events: int, *, has_target: bool = True) -> None:
+    def _beside_hta(self, name: str, source: TraceSource, ranks: int, events: int, *, has_target: bool = True) -> None:
         place = self._write(name, source, ranks, events)
         ours = {kind: self._best(program, place) for kind, program in self.programs.items()}
         floor = measure([sys.executable, "-c", FLOOR, str(place)])
@@ -222,8 +222,11 @@ class Bench:
 
 
 def main() -> None:
-    sets = {"one": Bench.one, "stacks": Bench.stacks_set, "job": Bench.job, "short": Bench.short, "fleet": Bench.fleet,
-            "operations": Bench.operations, "timeline": Bench.timeline}  # fmt: skip
+    sets = {
+        "one": AnalyzerBench.one, "stacks": AnalyzerBench.stacks_set, "job": AnalyzerBench.job,
+        "short": AnalyzerBench.short, "fleet": AnalyzerBench.fleet, "operations": AnalyzerBench.operations,
+        "timeline": AnalyzerBench.timeline,
+    }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--only", action="append", choices=list(sets), help="may be repeated")
     parser.add_argument("--repeat", type=int, default=2, help="runs of ours; the best counts")
@@ -234,7 +237,7 @@ def main() -> None:
         peer = subprocess.run([ROOT / ".ci/hta"], capture_output=True, text=True, check=True).stdout.strip()
     wanted = arguments.only or list(sets)
     with tempfile.TemporaryDirectory(prefix="fleetprof-bench-") as folder:
-        bench = Bench(Path(folder), peer, arguments.repeat)
+        bench = AnalyzerBench(Path(folder), peer, arguments.repeat)
         for name in wanted:
             sets[name](bench)
     keep("analyzer", bench.figures, wanted, ("numpy", "msgspec", "isal"))

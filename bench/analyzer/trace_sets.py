@@ -28,7 +28,7 @@ _LEVEL: Final = 4
 
 
 @dataclass(frozen=True)
-class Source:
+class TraceSource:
     """A trace to repeat: the text of its list of events, and what stands before and behind it."""
 
     head: bytes
@@ -37,7 +37,7 @@ class Source:
     event_count: int
 
     @classmethod
-    def of(cls, text: bytes, *, one_line: bool = False) -> Source:
+    def of(cls, text: bytes, *, one_line: bool = False) -> TraceSource:
         """The source of a trace's text, without line breaks where asked for (JSON has none inside strings)."""
         if one_line:
             text = _LINE_BREAK.sub(b"", text)

@@ -44,7 +44,7 @@ MEASURED = {
 
 
 @dataclass(frozen=True)
-class Shape:
+class MemoryCase:
     """One job in one group, and what is asked of it."""
 
     name: str
@@ -59,16 +59,16 @@ class Shape:
 
 
 SHAPES = [
-    Shape("plenty", "layers", 4096, 100),
-    Shape("the issue's: everything in 2 GiB", "layers", 2048, 100, EVERYTHING),
-    Shape("everything in 4 GiB", "layers", 4096, 100, EVERYTHING),
-    Shape("tight", "layers", 700, 100),
-    Shape("next to nothing", "layers", 420, 20, EVERYTHING),
-    Shape("shapes of convolutions", "convolutions", 2048, 100, ("Shapes",)),
-    Shape("transformer", "transformer", 1024, 40, ("Shapes",)),
-    Shape("page cache", "layers", 2048, 50, reads=True),
-    Shape("a job that holds 1 GiB", "layers", 2048, 60, EVERYTHING, holds_mib=1024),
-    Shape("two ranks in one group", "layers", 2048, 60, ("Shapes",), ranks=2),
+    MemoryCase("plenty", "layers", 4096, 100),
+    MemoryCase("the issue's: everything in 2 GiB", "layers", 2048, 100, EVERYTHING),
+    MemoryCase("everything in 4 GiB", "layers", 4096, 100, EVERYTHING),
+    MemoryCase("tight", "layers", 700, 100),
+    MemoryCase("next to nothing", "layers", 420, 20, EVERYTHING),
+    MemoryCase("shapes of convolutions", "convolutions", 2048, 100, ("Shapes",)),
+    MemoryCase("transformer", "transformer", 1024, 40, ("Shapes",)),
+    MemoryCase("page cache", "layers", 2048, 50, reads=True),
+    MemoryCase("a job that holds 1 GiB", "layers", 2048, 60, EVERYTHING, holds_mib=1024),
+    MemoryCase("two ranks in one group", "layers", 2048, 60, ("Shapes",), ranks=2),
 ]
 
 
@@ -86,7 +86,7 @@ def main() -> None:
             print(f"| {number} " + _measure(shape), flush=True)
 
 
-def _measure(shape: Shape) -> str:
+def _measure(shape: MemoryCase) -> str:
     with tempfile.TemporaryDirectory(prefix="fleetprof-memory-") as folder, contextlib.ExitStack() as stack:
         local = make_local(Path(folder))
         stack.callback(local.close)
@@ -95,7 +95,7 @@ def _measure(shape: Shape) -> str:
         return _capture(shape, local, group, Path(folder))
 
 
-def _capture(shape: Shape, local: Local, group: MemoryGroup, folder: Path) -> str:
+def _capture(shape: MemoryCase, local: Local, group: MemoryGroup, folder: Path) -> str:
     stop, words = folder / "stop-now", [sys.executable]
     if shape.ranks > 1:
         words += ["-m", "torch.distributed.run", "--nproc-per-node", str(shape.ranks), "--standalone"]
@@ -132,7 +132,7 @@ def _capture(shape: Shape, local: Local, group: MemoryGroup, folder: Path) -> st
     )
 
 
-def _ask(local: Local, shape: Shape) -> pb.CaptureStatus:
+def _ask(local: Local, shape: MemoryCase) -> pb.CaptureStatus:
     uid = local.submit(
         "job",
         iterations=shape.iterations,

@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import grpc  # noqa: E402
 from fleetprof_api.hub import hub_pb2 as pb  # noqa: E402
 from fleetprof_api.ledger import RankState  # noqa: E402
-from harness.training.local_job import Job  # noqa: E402
+from harness.training.local_job import LocalJob  # noqa: E402
 from harness.training.local_system import Local, make_local, outcome  # noqa: E402
 from harness.waiting import wait_until  # noqa: E402
 
@@ -45,7 +45,7 @@ PATIENCE_S = 400.0
 
 
 @dataclass(frozen=True)
-class Case:
+class CaptureTiming:
     """When a capture is asked for, and when it is taken back."""
 
     name: str
@@ -55,21 +55,21 @@ class Case:
 
 
 CASES = [
-    Case("asked in wait", "NONE", SHORT),
-    Case("asked in warm-up", "WARMUP", SHORT),
-    Case("asked in active", "RECORD", SHORT),
-    Case("asked in export", "EXPORT", SHORT),
-    Case("recording when the warm-up comes", "NONE", LONG),
-    Case("recording, cancelled in wait", "NONE", LONG, "NONE"),
-    Case("recording, cancelled in warm-up", "NONE", LONG, "WARMUP"),
-    Case("recording, cancelled in active", "NONE", LONG, "RECORD"),
-    Case("recording, cancelled in export", "NONE", LONG, "EXPORT"),
+    CaptureTiming("asked in wait", "NONE", SHORT),
+    CaptureTiming("asked in warm-up", "WARMUP", SHORT),
+    CaptureTiming("asked in active", "RECORD", SHORT),
+    CaptureTiming("asked in export", "EXPORT", SHORT),
+    CaptureTiming("recording when the warm-up comes", "NONE", LONG),
+    CaptureTiming("recording, cancelled in wait", "NONE", LONG, "NONE"),
+    CaptureTiming("recording, cancelled in warm-up", "NONE", LONG, "WARMUP"),
+    CaptureTiming("recording, cancelled in active", "NONE", LONG, "RECORD"),
+    CaptureTiming("recording, cancelled in export", "NONE", LONG, "EXPORT"),
 ]
-EXIT = Case("recording when the job exits", "NONE", LONG)
+EXIT = CaptureTiming("recording when the job exits", "NONE", LONG)
 
 
 @dataclass
-class Outcome:
+class TimingOutcome:
     """What came of one case: how its captures ended, and which of the job's own traces came meanwhile."""
 
     ends: list[str] = field(default_factory=list)
@@ -129,7 +129,7 @@ def run_alone(python: Path, kind: str, folder: Path) -> set[str]:
     return {read_trace(path) for path in find_traces(folder)[:3]}
 
 
-def play(local: Local, job: Job, case: Case, result: Outcome) -> None:
+def play(local: Local, job: LocalJob, case: CaptureTiming, result: TimingOutcome) -> None:
     """One capture; returns when it has ended, in the gap after it at the latest."""
     followed = Followed(job.output, job.process)
     followed.enter(case.asked_in)
@@ -166,7 +166,7 @@ def measure(local: Local, version: str, python: Path, kind: str, times: int) -> 
     traces = local.folder / name / "traces"
     words = [str(python), str(JOB), kind, str(traces)]
     job = local.run_command(name, "sh", "-c", f'mkdir "{traces}"; exec "$@"', "sh", *words)
-    results = {case: Outcome() for case in [*CASES, EXIT]}
+    results = {case: TimingOutcome() for case in [*CASES, EXIT]}
     died = ""
     try:
         Followed(job.output, job.process).enter("NONE")

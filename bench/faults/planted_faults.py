@@ -31,7 +31,7 @@ sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
 
 import msgspec  # noqa: E402
 from faults.planted_table import table, tell  # noqa: E402
-from faults.planted_truth import CASES, JOB, Answer, Trial, judge  # noqa: E402
+from faults.planted_truth import CASES, JOB, Trial, TrialResult, judge  # noqa: E402
 from fleetprof_analyzer.capture.folder import analyze_directory  # noqa: E402
 from harness.training.local_system import Local, make_local  # noqa: E402
 from harness.waiting import wait_until  # noqa: E402
@@ -91,7 +91,7 @@ def plan(given: argparse.Namespace) -> list[list[Trial]]:
     return jobs
 
 
-def run_jobs(jobs: Sequence[Sequence[Trial]], keep: Path | None) -> Iterator[Answer]:
+def run_jobs(jobs: Sequence[Sequence[Trial]], keep: Path | None) -> Iterator[TrialResult]:
     with tempfile.TemporaryDirectory(prefix="fleetprof-planted-") as folder:
         local = make_local(Path(folder))
         try:
@@ -116,7 +116,7 @@ def keep_capture(trial: Trial, capture: Path, files: Path, folder: Path) -> None
         shutil.copy(path, kept)
 
 
-def judge_kept(folder: Path, cases: str) -> Iterator[Answer]:
+def judge_kept(folder: Path, cases: str) -> Iterator[TrialResult]:
     """The kept captures, analysed by the analyzer as it is now."""
     for written in sorted(folder.rglob("planted.txt")):
         trial = Trial(**json.loads(written.read_text()))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from faults.planted_truth import CASES, Answer
+from faults.planted_truth import CASES, TrialResult
 
 ALARMS = ("straggler", "slow_link", "heavy_stage", "moving_imbalance")
 
 
-def tell(answer: Answer) -> str:
+def tell(answer: TrialResult) -> str:
     trial = answer.trial
     marks = "".join("·" if mark is None else "-+"[mark] for mark in (answer.rank, answer.cause, answer.line))
     return (
@@ -20,7 +20,7 @@ def tell(answer: Answer) -> str:
     )
 
 
-def table(answers: Sequence[Answer]) -> list[str]:
+def table(answers: Sequence[TrialResult]) -> list[str]:
     """One line for each case, and the sums, for each length of the window."""
     lines = []
     for length in sorted({one.trial.iterations for one in answers}, reverse=True):
@@ -46,7 +46,7 @@ def table(answers: Sequence[Answer]) -> list[str]:
     return lines
 
 
-def _line(case: str, answers: Sequence[Answer]) -> str:
+def _line(case: str, answers: Sequence[TrialResult]) -> str:
     hosts = [one for one in answers if CASES[one.trial.case].by_host]
     given = sum(one.undecided for one in answers)
     return (

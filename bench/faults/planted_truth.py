@@ -21,7 +21,7 @@ JOB = Path(__file__).with_name("planted_job.py")
 
 
 @dataclass(frozen=True)
-class Truth:
+class ExpectedVerdict:
     """What a report must say of a fault: the verdict, and one of the causes; `by_host` where a line is asked for."""
 
     causes: tuple[str, ...]
@@ -30,22 +30,22 @@ class Truth:
 
 
 CASES = {
-    "loader": Truth(("data_loading",)),
-    "disk": Truth(("data_loading",)),
-    "generator": Truth(("data_loading",)),
-    "busy_core": Truth(("cpu_contention",), by_host=False),
-    "contention": Truth(("cpu_contention",), by_host=False),
-    "collect": Truth(("garbage_collection",)),
-    "item": Truth(("host",)),
-    "hash": Truth(("host",)),
-    "python": Truth(("host",)),
-    "longer": Truth(("unequal_work",), by_host=False),
-    "backward_hook": Truth(("host",)),
-    "checkpoint": Truth(("host",)),
-    "rotating": Truth(("host",), verdict="moving_imbalance"),
-    "slow_everywhere": Truth(("data_loading",), verdict="nobody"),
-    "none": Truth((), verdict="nobody", by_host=False),
-    "generator_none": Truth((), verdict="nobody", by_host=False),
+    "loader": ExpectedVerdict(("data_loading",)),
+    "disk": ExpectedVerdict(("data_loading",)),
+    "generator": ExpectedVerdict(("data_loading",)),
+    "busy_core": ExpectedVerdict(("cpu_contention",), by_host=False),
+    "contention": ExpectedVerdict(("cpu_contention",), by_host=False),
+    "collect": ExpectedVerdict(("garbage_collection",)),
+    "item": ExpectedVerdict(("host",)),
+    "hash": ExpectedVerdict(("host",)),
+    "python": ExpectedVerdict(("host",)),
+    "longer": ExpectedVerdict(("unequal_work",), by_host=False),
+    "backward_hook": ExpectedVerdict(("host",)),
+    "checkpoint": ExpectedVerdict(("host",)),
+    "rotating": ExpectedVerdict(("host",), verdict="moving_imbalance"),
+    "slow_everywhere": ExpectedVerdict(("data_loading",), verdict="nobody"),
+    "none": ExpectedVerdict((), verdict="nobody", by_host=False),
+    "generator_none": ExpectedVerdict((), verdict="nobody", by_host=False),
 }
 
 
@@ -62,7 +62,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Answer:
+class TrialResult:
     """What the report said of it; `line` is None where no place is given or asked for."""
 
     trial: Trial
@@ -124,7 +124,7 @@ def _is_crowded(report: dict[str, Any], folder: Path) -> bool:
     return named["cause"] == "cpu_contention" and 2 * (queued[named["rank"]] - usual) >= named["lateness_ns"]
 
 
-def judge(trial: Trial, report: dict[str, Any], folder: Path, job: Path = JOB) -> Answer:
+def judge(trial: Trial, report: dict[str, Any], folder: Path, job: Path = JOB) -> TrialResult:
     """The report against the truth; `folder`: the job's files, `job`: the program as it ran."""
     truth = CASES[trial.case]
     found = report.get("stragglers") or {"verdict": "none", "ranks": []}
@@ -147,7 +147,7 @@ def judge(trial: Trial, report: dict[str, Any], folder: Path, job: Path = JOB) -
     line = None
     if truth.by_host and place is not None:
         line = is_right_line(job, trial.case, place["file"], place["line"])
-    return Answer(
+    return TrialResult(
         trial=trial,
         verdict=found["verdict"],
         named=named,

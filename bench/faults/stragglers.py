@@ -32,7 +32,7 @@ _WHOLE = 40  # cases of a class; a run of so many is kept in bench/results
 
 
 @dataclass(frozen=True)
-class Answer:
+class CaseResult:
     """What one case came to."""
 
     kind: str
@@ -46,7 +46,7 @@ class Answer:
     words: str
 
 
-def answer(kind: str, seed: int, large: bool) -> Answer:
+def answer(kind: str, seed: int, large: bool) -> CaseResult:
     """Draws, analyses and judges one case."""
     case, traces, job = draw(kind, seed, LARGE_SHAPES if large else SHAPES)
     operations = operations_of(job, traces)
@@ -56,7 +56,7 @@ def answer(kind: str, seed: int, large: bool) -> Answer:
     right = first is not None and first.rank in case.culprits
     simple = baselines.both(operations)
     shape = case.shape
-    return Answer(
+    return CaseResult(
         kind=kind,
         counts=kind in NO_FAULTS or (case.identifiable and case.gain >= LEAST_GAIN),
         named=found.verdict in ("straggler", "slow_link", "heavy_stage"),
@@ -71,14 +71,14 @@ def answer(kind: str, seed: int, large: bool) -> Answer:
     )  # fmt: skip
 
 
-def answer_foreign(layout: str, kind: str, seed: int) -> Answer:
+def answer_foreign(layout: str, kind: str, seed: int) -> CaseResult:
     """The same in a layout; "" is any of the bench's own shapes."""
     case, traces, job = draw_foreign(layout, kind, seed) if layout else draw(kind, seed)
     found = stragglers_of(operations_of(job, traces))
     assert found is not None
     first = found.ranks[0] if found.ranks else None
     right = first is not None and first.rank in case.culprits
-    return Answer(
+    return CaseResult(
         kind=kind,
         counts=kind == "none" or (case.identifiable and case.gain >= LEAST_GAIN),
         named=found.verdict in ("straggler", "slow_link", "heavy_stage"),
@@ -124,14 +124,14 @@ def healthy_lines(cases: int, seed: int, workers: int) -> list[str]:
     return [f"healthy jobs with a false rank: {_share(len(wrong), found)}", *(one.words for one in wrong)]
 
 
-def answers(cases: int, large: int, seed: int, workers: int) -> Iterator[Answer]:
+def answers(cases: int, large: int, seed: int, workers: int) -> Iterator[CaseResult]:
     """All cases, class by class."""
     plan = [(kind, seed + number, number >= cases) for kind in (*FAULTS, *NO_FAULTS) for number in range(cases + large)]
     with ProcessPoolExecutor(workers) as pool:
         yield from pool.map(answer, *zip(*plan, strict=True), chunksize=2)
 
 
-def table(found: list[Answer]) -> list[str]:
+def table(found: list[CaseResult]) -> list[str]:
     """The lines to print."""
     lines = [
         f"{'class':<20}{'cases':>7}{'apart':>7}{'rank first':>16}{'cause':>16}{'false rank':>12}"
@@ -161,11 +161,11 @@ def table(found: list[Answer]) -> list[str]:
     return lines
 
 
-def _share(count: int, of: list[Answer]) -> str:
+def _share(count: int, of: list[CaseResult]) -> str:
     return f"{count}/{len(of)} {100 * count / max(len(of), 1):.1f} %"
 
 
-def _simple(counted: list[Answer]) -> str:
+def _simple(counted: list[CaseResult]) -> str:
     """How often the two simple rules are right."""
     rules = (sum(one.waits_least for one in counted), sum(one.last_most_often for one in counted))
     return "".join(f"{100 * right / max(len(counted), 1):>10.1f} %" for right in rules)

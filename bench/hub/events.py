@@ -30,7 +30,7 @@ MOST_CPU_S = 2.0
 TICK_S = 0.01
 
 
-class Link:
+class EventLink:
     def __init__(self) -> None:
         self.received: list[pb.HubMessage] = []
 
@@ -74,7 +74,7 @@ async def _tell(ranks: int, profile: cProfile.Profile | None) -> tuple[float, li
     hub = Hub(store=MemoryStore())
     records = []
     for number in range(-(-ranks // RANKS_EACH)):
-        link = Link()
+        link = EventLink()
         records.append((hub.sessions.connect(_hello(number, ranks), link), link))
     request = parse_request(
         {

@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any, Final
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
-from ui.service import Running
+from ui.service import RunningService
 
 RUNS: Final = 5
 FRAMES: Final = 120
@@ -129,7 +129,7 @@ class Motion:
 class Chromium:
     """One browser over one service."""
 
-    def __init__(self, browser: Browser, running: Running) -> None:
+    def __init__(self, browser: Browser, running: RunningService) -> None:
         self._browser = browser
         self._site = f"http://127.0.0.1:{running.port}"
         context = self._context()
@@ -185,7 +185,7 @@ class Chromium:
 
 
 @contextmanager
-def open_chromium(running: Running) -> Iterator[Chromium]:
+def open_chromium(running: RunningService) -> Iterator[Chromium]:
     """Chromium without a window and without a GPU, until the block ends."""
     program = shutil.which("chromium")
     if program is None:

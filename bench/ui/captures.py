@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from analyzer.trace_sets import Source
+from analyzer.trace_sets import TraceSource
 from fleetprof_analyzer.capture.store import analyze_capture
 from fleetprof_analyzer.pyramid.fleet import write_fleet
 from fleetprof_api import keys
@@ -45,7 +45,7 @@ def make_captures(folder: Path) -> DirectoryStore:
     """All of them, analysed."""
     store = open_store(folder / "store")
     store.prepare()
-    source = Source.of(_read_trace())
+    source = TraceSource.of(_read_trace())
     _make_large(store, source, folder / "large")
     _make_wide(store, source, folder / "wide")
     _make_many(store)
@@ -60,7 +60,7 @@ def _read_trace() -> bytes:
     return plant(0, iterations=40).text().encode()
 
 
-def _make_large(store: DirectoryStore, source: Source, folder: Path) -> None:
+def _make_large(store: DirectoryStore, source: TraceSource, folder: Path) -> None:
     source.write_job(folder, 1, EVENTS)
     # One gzip member: a browser inflates no more.
     packed = igzip.compress(igzip.decompress((folder / "rank0.json.gz").read_bytes()))
@@ -69,7 +69,7 @@ def _make_large(store: DirectoryStore, source: Source, folder: Path) -> None:
     analyze_capture(store, NAMESPACE, LARGE)
 
 
-def _make_wide(store: DirectoryStore, source: Source, folder: Path) -> None:
+def _make_wide(store: DirectoryStore, source: TraceSource, folder: Path) -> None:
     """The traces of a few ranks, and all others like them."""
     source.write_job(folder, len(WITH_EVENTS), 2 * source.event_count)
     for number, rank in enumerate(WITH_EVENTS):

@@ -15,7 +15,7 @@ from fleetprof_webui.catalog.records import report_rows
 from fleetprof_webui.catalog.schema import findings, labels, ranks, reports, requests, workloads
 from sqlalchemy import insert
 from ui.captures import SMALL
-from ui.service import Running
+from ui.service import RunningService
 
 REPORTS: Final = 100_000
 WORKLOADS: Final = 5_000
@@ -117,7 +117,7 @@ def _request(number: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def sign_in(running: Running) -> str:
+def sign_in(running: RunningService) -> str:
     """The cookie of a session, which all readers share."""
     host = f"127.0.0.1:{running.port}"
     connection = http.client.HTTPConnection(host, timeout=60)
@@ -128,14 +128,14 @@ def sign_in(running: Running) -> str:
     return cookie
 
 
-def read_alone(running: Running, cookie: str) -> list[float]:
+def read_alone(running: RunningService, cookie: str) -> list[float]:
     """Seconds of each answer for one reader who asks at once again."""
     took: list[float] = []
     _read(running, cookie, 0, 0.0, ASKS * len(QUERIES), took)
     return took
 
 
-def read_together(running: Running, cookie: str, pause_s: float) -> tuple[list[float], float]:
+def read_together(running: RunningService, cookie: str, pause_s: float) -> tuple[list[float], float]:
     """Seconds of each answer for READERS at once, who rest between, and how long it took in all."""
     took: list[float] = []
     threads = [
@@ -151,7 +151,7 @@ def read_together(running: Running, cookie: str, pause_s: float) -> tuple[list[f
     return took, time.perf_counter() - began
 
 
-def _read(running: Running, cookie: str, number: int, pause_s: float, asks: int, took: list[float]) -> None:
+def _read(running: RunningService, cookie: str, number: int, pause_s: float, asks: int, took: list[float]) -> None:
     connection = http.client.HTTPConnection(f"127.0.0.1:{running.port}", timeout=60)
     time.sleep(pause_s * number / READERS)
     for ask in range(asks):

@@ -42,7 +42,7 @@ DRAWN: Final = f"{CANVAS}[data-rectangles]:not([data-rectangles='0'])"
 WHOLE: Final = f"{DRAWN}[data-loading=false]"
 
 
-class Bench:
+class UiBench:
     """Measures one set after the other and collects the figures."""
 
     def __init__(self, folder: Path) -> None:
@@ -171,14 +171,19 @@ def _script_sizes() -> list[int]:
 
 
 def main() -> None:
-    in_browser = {"calibration": Bench.calibration, "report": Bench.report, "rank": Bench.rank, "ranks": Bench.ranks}
+    in_browser = {
+        "calibration": UiBench.calibration,
+        "report": UiBench.report,
+        "rank": UiBench.rank,
+        "ranks": UiBench.ranks,
+    }
     names = [*in_browser, "fleet"]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--only", action="append", choices=names, help="may be repeated")
     wanted = parser.parse_args().only or names
     versions = {"chromium": subprocess.run(["chromium", "--version"], capture_output=True, text=True).stdout.split()[1]}
     with tempfile.TemporaryDirectory(prefix="fleetprof-bench-") as folder:
-        bench = Bench(Path(folder))
+        bench = UiBench(Path(folder))
         if any(name in in_browser for name in wanted):
             store = make_captures(bench.folder)
             catalog = sqlite_url(bench.folder / "catalog.sqlite")

@@ -33,7 +33,7 @@ class SilentStore(MemoryStore):
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningService:
     """A service that answers, and the token that signs in to it."""
 
     port: int
@@ -47,7 +47,7 @@ class Running:
 
 
 @contextmanager
-def run_service(store: str, catalog_url: str) -> Iterator[Running]:
+def run_service(store: str, catalog_url: str) -> Iterator[RunningService]:
     """A service until the block ends."""
     command = [sys.executable, __file__, store, catalog_url]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -55,7 +55,7 @@ def run_service(store: str, catalog_url: str) -> Iterator[Running]:
     assert process.stdout
     try:
         line = json.loads(process.stdout.readline())
-        yield Running(line["port"], line["token"], process.pid)
+        yield RunningService(line["port"], line["token"], process.pid)
     finally:
         process.stdin.close()
         process.wait()

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fleetprof_analyzer.reading.decompress import read_blocks
 from fleetprof_analyzer.reading.repair import repair
-from fleetprof_analyzer.trace.limits import Limits, Refused
-from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.trace.limits import LimitExceeded, TraceLimits
+from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_api.report.report import Report
 from isal import igzip
 
@@ -33,8 +33,16 @@ if TYPE_CHECKING:
 
 _RANK: Final = re.compile(rb'"rank":\s+(\d+)')
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-_LOST: Final = frozenset({Kind.TRUNCATED, Kind.CORRUPT_GZIP, Kind.LOST_EVENTS, Kind.REFUSED, Kind.UNREADABLE})
-_EMPTY: Final = frozenset({Kind.EMPTY_FILE, Kind.NOT_A_TRACE, Kind.NO_EVENTS})
+_LOST: Final = frozenset(
+    {
+        ProblemKind.TRUNCATED,
+        ProblemKind.CORRUPT_GZIP,
+        ProblemKind.LOST_EVENTS,
+        ProblemKind.REFUSED,
+        ProblemKind.UNREADABLE,
+    }
+)
+_EMPTY: Final = frozenset({ProblemKind.EMPTY_FILE, ProblemKind.NOT_A_TRACE, ProblemKind.NO_EVENTS})
 _ROUNDING: Final = "HTA_DISABLE_NS_ROUNDING"
 _INSTALL: Final = "pip install traceinsight 'pandas<3'"
 
@@ -59,7 +67,7 @@ def export_traces(report: Report, place: Place, folder: Path) -> dict[int, Path]
             try:
                 files[number] = _export(place, source, number, folder)
                 continue
-            except (TraceMissing, Refused, ValueError) as error:
+            except (TraceMissing, LimitExceeded, ValueError) as error:
                 reason = str(error)
         left_out.append(f"{source}: {reason}")
     if not files:
@@ -119,11 +127,11 @@ def _choose(report: Report) -> Iterator[tuple[str, int, str]]:
 
 
 def _export(place: Place, source: str, rank: int, folder: Path) -> Path:
-    """One trace as HTA needs it. Raises TraceMissing, Refused, and ValueError for what is no JSON even when mended."""
+    """One trace as HTA needs it. Raises TraceMissing, LimitExceeded, and ValueError for what cannot be mended."""
     with place.open(source) as file:
         packed = file.read(2) == _GZIP_MAGIC
     with place.open(source) as file:
-        text = b"".join(read_blocks(file, Problems(), Limits()))
+        text = b"".join(read_blocks(file, Problems(), TraceLimits()))
     found = _RANK.search(text)
     is_ready = _is_object(text) and found is not None and int(found[1]) == rank
     if not is_ready:

@@ -16,18 +16,18 @@ from pathlib import Path
 import pytest
 from fleetprof_sidecar.sockets.directory import SocketDirectory
 from harness.sidecar.agent_side import SidecarSide
-from harness.training.agent_ground import PRELUDE, Ground
+from harness.training.agent_ground import PRELUDE, AgentGround
 
 PYTHONS = os.environ.get("FLEETPROF_TORCH_PYTHONS", sys.executable).split(os.pathsep)
 
 
 @pytest.fixture
-def ground(tmp_path: Path) -> Iterator[Ground]:
+def ground(tmp_path: Path) -> Iterator[AgentGround]:
     """A socket directory with everything a trainer needs, the other end of its sockets, and no job yet."""
     directory = tempfile.mkdtemp(prefix="fp", dir="/tmp")
     SocketDirectory(directory).prepare()
     side = SidecarSide(directory)
-    made = Ground(directory, side, tmp_path)
+    made = AgentGround(directory, side, tmp_path)
     try:
         yield made
     finally:

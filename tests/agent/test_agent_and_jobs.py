@@ -2,7 +2,7 @@
 
 import pytest
 from fleetprof_agent import wire
-from harness.training.agent_ground import Ground
+from harness.training.agent_ground import AgentGround
 
 pytestmark = pytest.mark.torch
 
@@ -42,7 +42,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_workers_are_silent(ground: Ground, python: str, prelude: str, method: str) -> None:
+def test_workers_are_silent(ground: AgentGround, python: str, prelude: str, method: str) -> None:
     side = ground.side
     job = ground.start(python, prelude + WORKERS, METHOD=method)
     side.await_message("steps", lambda message: message["step"] > 10)
@@ -57,7 +57,7 @@ def test_workers_are_silent(ground: Ground, python: str, prelude: str, method: s
 
 @pytest.mark.parametrize("compiled", ["optimizer.step", "whole"])
 def test_compiled_training_is_counted_once_and_not_recompiled(
-    ground: Ground, python: str, prelude: str, compiled: str
+    ground: AgentGround, python: str, prelude: str, compiled: str
 ) -> None:
     script = """
 model, optimizer = make()
@@ -83,7 +83,7 @@ print("steps", KinetoStepTracker.current_step())
     assert ground.side.await_message("bye")
 
 
-def test_error_of_ours_ends_the_agent_not_the_job(ground: Ground, newest: str, prelude: str) -> None:
+def test_error_of_ours_ends_the_agent_not_the_job(ground: AgentGround, newest: str, prelude: str) -> None:
     """The agent fails at the first step: the training goes on, and nobody waits for the agent any more."""
     script = """
 from torch.optim import optimizer as module
@@ -101,7 +101,9 @@ print([name for name in os.listdir(os.environ["KINETO_IPC_SOCKET_DIR"]) if name.
     assert [message["role"] for message in ground.side.messages] == [wire.WAITING] * 2
 
 
-def test_directory_that_takes_no_socket_of_ours_leaves_the_job_alone(ground: Ground, newest: str, prelude: str) -> None:
+def test_directory_that_takes_no_socket_of_ours_leaves_the_job_alone(
+    ground: AgentGround, newest: str, prelude: str
+) -> None:
     script = """
 from torch.optim import optimizer as module
 for _ in range(20):
@@ -115,7 +117,7 @@ print([hook.__name__ for hook in module._global_optimizer_post_hooks.values()])
     assert ground.side.messages == []
 
 
-def test_isolated_interpreter_trains_without_the_agent(ground: Ground, newest: str, prelude: str) -> None:
+def test_isolated_interpreter_trains_without_the_agent(ground: AgentGround, newest: str, prelude: str) -> None:
     script = """
 model, optimizer = make()
 for _ in range(5):

@@ -3,13 +3,13 @@
 import os
 
 import pytest
-from harness.training.agent_ground import Ground
+from harness.training.agent_ground import AgentGround
 from harness.training.agent_job import TRAIN
 
 pytestmark = pytest.mark.torch
 
 
-def test_first_step_says_who_steps(ground: Ground, newest: str, prelude: str) -> None:
+def test_first_step_says_who_steps(ground: AgentGround, newest: str, prelude: str) -> None:
     job = ground.start(
         newest, prelude + TRAIN, RANK="3", LOCAL_RANK="1", WORLD_SIZE="4", TORCHELASTIC_RESTART_COUNT="2"
     )
@@ -32,7 +32,7 @@ def test_first_step_says_who_steps(ground: Ground, newest: str, prelude: str) ->
     assert job.output == ""
 
 
-def test_query_is_answered_with_both(ground: Ground, newest: str, prelude: str) -> None:
+def test_query_is_answered_with_both(ground: AgentGround, newest: str, prelude: str) -> None:
     job = ground.start(newest, prelude + TRAIN)
     ground.side.await_message("steps")
     hellos = len(ground.side.of("hello"))
@@ -51,7 +51,7 @@ def test_query_is_answered_with_both(ground: Ground, newest: str, prelude: str) 
     ],
     ids=["one", "two", "three of one, one of the other", "gradient accumulation"],
 )
-def test_steps_per_iteration(ground: Ground, newest: str, prelude: str, loop: str, per_iteration: int) -> None:
+def test_steps_per_iteration(ground: AgentGround, newest: str, prelude: str, loop: str, per_iteration: int) -> None:
     script = f"""
 model, optimizer = make()
 other = torch.optim.Adam(model.parameters())
@@ -66,7 +66,7 @@ while not is_stopped():
 
 
 def test_job_without_an_optimizer_step_says_that_the_agent_is_there_and_no_more(
-    ground: Ground, python: str, prelude: str
+    ground: AgentGround, python: str, prelude: str
 ) -> None:
     script = "model, optimizer = make()\nmodel(torch.randn(4, 8)).sum().backward()\n"
     job = ground.start(python, prelude + script, RANK="3", LOCAL_RANK="1", WORLD_SIZE="4")
@@ -83,7 +83,7 @@ def test_job_without_an_optimizer_step_says_that_the_agent_is_there_and_no_more(
 
 @pytest.mark.parametrize(("steps", "sockets"), [(1, 0), (0, 1)], ids=["a step", "no step"])
 def test_what_a_trainer_does_at_its_exit_comes_before_what_others_do(
-    ground: Ground, newest: str, prelude: str, steps: int, sockets: int
+    ground: AgentGround, newest: str, prelude: str, steps: int, sockets: int
 ) -> None:
     """PyTorch's own handlers among them: the guard must have ended the trace by then."""
     script = """
@@ -102,7 +102,9 @@ for _ in range(int(os.environ["STEPS"])):
     assert len(ground.side.of("bye")) == steps
 
 
-def test_process_group_knows_the_rank_better_than_the_environment(ground: Ground, python: str, prelude: str) -> None:
+def test_process_group_knows_the_rank_better_than_the_environment(
+    ground: AgentGround, python: str, prelude: str
+) -> None:
     script = (
         """
 import torch.distributed

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fleetprof_sidecar.children.compress import TraceCheck, UnusableTrace
 from harness.training import held_import
-from harness.training.agent_ground import Ground
+from harness.training.agent_ground import AgentGround
 from harness.training.fake_torch import FAKE_TORCH, put
 
 HELD = f"""
@@ -20,7 +20,7 @@ held_import.hold(os.environ["GO_ON"])
 
 @pytest.mark.torch
 def test_a_process_says_that_it_imports_pytorch_before_kineto_asks_for_orders(
-    ground: Ground, python: str, prelude: str, tmp_path: Path
+    ground: AgentGround, python: str, prelude: str, tmp_path: Path
 ) -> None:
     script = HELD + prelude + "model, optimizer = make()\nwhile not is_stopped(): iterate(model, optimizer)\n"
     job = ground.start(python, script, GO_ON=str(tmp_path / "go"), RANK="3", WORLD_SIZE="4")
@@ -71,7 +71,7 @@ FORK = "import os\nif not os.fork(): os._exit(0)\nos.wait()\n"
     ],
 )
 def test_nobody_waits_for_an_agent_that_does_not_come(
-    ground: Ground, changed: dict[str, str], code: str, left: int
+    ground: AgentGround, changed: dict[str, str], code: str, left: int
 ) -> None:
     torch = put(ground.scratch / "fake", {**FAKE_TORCH, **changed})
     environment = ground.environment()

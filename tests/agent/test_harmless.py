@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from fleetprof_agent.process import identity, libc
-from harness.training.agent_ground import Ground
+from harness.training.agent_ground import AgentGround
 
 FORKS = 40
 
@@ -101,7 +101,7 @@ os.waitpid(child, 0)
 
 @pytest.mark.torch
 @pytest.mark.attack
-def test_forked_child_loads_and_looks_up_nothing(ground: Ground, newest: str, prelude: str) -> None:
+def test_forked_child_loads_and_looks_up_nothing(ground: AgentGround, newest: str, prelude: str) -> None:
     """A thread of the parent may have held the loader's lock at the fork: the child would wait for it for ever."""
     job = ground.start(newest, FORK_AND_LISTEN, "-W", "ignore")
     assert job.wait() == 0
@@ -153,7 +153,7 @@ os._exit(0)
 @pytest.mark.torch
 @pytest.mark.attack
 def test_forks_beside_threads_that_load_libraries_end_as_they_mean_to(
-    ground: Ground, newest: str, prelude: str
+    ground: AgentGround, newest: str, prelude: str
 ) -> None:
     job = ground.start(newest, prelude + FORKS_BESIDE_A_LOADER, "-W", "ignore", FORKS=str(FORKS))
     assert job.wait() == 0
@@ -227,7 +227,7 @@ print(json.dumps(observe()))
 
 @pytest.mark.torch
 @pytest.mark.attack
-def test_all_that_a_job_can_see_of_itself_is_as_without_us(ground: Ground, python: str, prelude: str) -> None:
+def test_all_that_a_job_can_see_of_itself_is_as_without_us(ground: AgentGround, python: str, prelude: str) -> None:
     """After steps, reports and a capture: armed, watched, sampled, done with. Beside a job without the agent."""
     views = {}
     for switch in ("1", "0"):

@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from harness.training.agent_ground import Ground
+from harness.training.agent_ground import AgentGround
 from harness.training.fake_torch import FAKE_TORCH, put
 
 HOOKS = "import torch.optim.optimizer as o; print([h.__name__ for h in o._global_optimizer_post_hooks.values()])"
 
 
 def run(
-    ground: Ground, code: str, *options: str, path: tuple[str, ...] = (), **more: str
+    ground: AgentGround, code: str, *options: str, path: tuple[str, ...] = (), **more: str
 ) -> "subprocess.CompletedProcess[str]":
     """Runs `python -c code` in a trainer's environment, `path` behind the agent on PYTHONPATH."""
     # The agent's folder is named even where the agent is turned off: its own checks are what is tested.
@@ -28,13 +28,13 @@ def run(
     )
 
 
-def test_hook_is_registered_right_after_that_of_kineto(ground: Ground) -> None:
+def test_hook_is_registered_right_after_that_of_kineto(ground: AgentGround) -> None:
     torch = put(ground.scratch / "fake", FAKE_TORCH)
     result = run(ground, "import torch; " + HOOKS, path=(torch,))
     assert (result.returncode, result.stdout, result.stderr) == (0, "['kineto_hook', 'record_step']\n", "")
 
 
-def test_import_leaves_no_trace_in_the_import_system(ground: Ground) -> None:
+def test_import_leaves_no_trace_in_the_import_system(ground: AgentGround) -> None:
     torch = put(ground.scratch / "fake", FAKE_TORCH)
     code = """
 import sys, torch.profiler, inspect
@@ -46,12 +46,12 @@ print([type(finder).__module__ for finder in sys.meta_path if "fleetprof" in typ
     assert run(ground, code, path=(torch,)).stdout == "SourceFileLoader True ['name', 'path']\nTrue\n[]\n"
 
 
-def test_pytorch_that_was_imported_by_another_sitecustomize_is_found(ground: Ground) -> None:
+def test_pytorch_that_was_imported_by_another_sitecustomize_is_found(ground: AgentGround) -> None:
     torch = put(ground.scratch / "fake", {**FAKE_TORCH, "sitecustomize.py": "import torch\n"})
     assert run(ground, HOOKS, path=(torch,)).stdout == "['kineto_hook', 'record_step']\n"
 
 
-def test_pytorch_that_is_there_before_us_is_found(ground: Ground) -> None:
+def test_pytorch_that_is_there_before_us_is_found(ground: AgentGround) -> None:
     torch = put(ground.scratch / "fake", FAKE_TORCH)
     code = f"import sys; sys.path[:0] = {[torch, ground.directory + '/agent']!r}; import torch, sitecustomize; {HOOKS}"
     assert run(ground, code, "-S", path=(torch,)).stdout == "['kineto_hook', 'record_step']\n"
@@ -70,7 +70,7 @@ def test_pytorch_that_is_there_before_us_is_found(ground: Ground) -> None:
     ],
 )
 def test_pytorch_that_kinetos_daemon_mode_could_crash_runs_without_it(
-    ground: Ground, version: str, is_spared: bool
+    ground: AgentGround, version: str, is_spared: bool
 ) -> None:
     """Before it loads: libkineto reads the variable when torch is imported, and so do the processes that it starts."""
     text = f"__all__ = ['__version__']\n__version__ = '{version}'\ndebug = False\n"
@@ -85,14 +85,14 @@ def test_pytorch_that_kinetos_daemon_mode_could_crash_runs_without_it(
     )
 
 
-def test_import_error_of_pytorch_is_its_own(ground: Ground) -> None:
+def test_import_error_of_pytorch_is_its_own(ground: AgentGround) -> None:
     torch = put(ground.scratch / "fake", {**FAKE_TORCH, "torch/profiler.py": "raise OSError('libcudart')\n"})
     result = run(ground, "import torch", path=(torch,))
     assert result.returncode == 1
     assert result.stderr.endswith("OSError: libcudart\n")
 
 
-def test_finders_of_others_are_asked_in_their_order(ground: Ground) -> None:
+def test_finders_of_others_are_asked_in_their_order(ground: AgentGround) -> None:
     """A finder behind ours that answers for torch.profiler keeps its say, with its own loader."""
     torch = put(ground.scratch / "fake", FAKE_TORCH)
     code = """
@@ -124,14 +124,14 @@ print(torch.profiler.origin)
     ],
     ids=["-I", "-S", "-E", "FLEETPROF_AGENT=0", "no daemon mode", "no directory"],
 )
-def test_agent_is_absent(ground: Ground, options: tuple[str, ...], more: dict[str, str]) -> None:
+def test_agent_is_absent(ground: AgentGround, options: tuple[str, ...], more: dict[str, str]) -> None:
     torch = put(ground.scratch / "fake", FAKE_TORCH)
     code = f"import sys; sys.path.insert(0, {torch!r}); print('fleetprof_agent' in sys.modules); import torch; {HOOKS}"
     result = run(ground, code, *options, path=(torch,), **more)
     assert (result.stdout, result.stderr) == ("False\n['kineto_hook']\n", "")
 
 
-def test_interpreter_without_pytorch_is_left_alone(ground: Ground) -> None:
+def test_interpreter_without_pytorch_is_left_alone(ground: AgentGround) -> None:
     code = """
 import sys
 try:
@@ -147,7 +147,7 @@ print(sorted(name for name in sys.modules if "fleetprof" in name))
     assert result.stderr == ""
 
 
-def test_start_imports_nothing_but_itself(ground: Ground) -> None:
+def test_start_imports_nothing_but_itself(ground: AgentGround) -> None:
     code = "import sys; print(*sorted(sys.modules))"
     with_agent = set(run(ground, code).stdout.split())
     without = set(run(ground, code, FLEETPROF_AGENT="0").stdout.split())
@@ -155,7 +155,7 @@ def test_start_imports_nothing_but_itself(ground: Ground) -> None:
     assert without >= {"sitecustomize"}
 
 
-def test_running_another_sitecustomize_imports_nothing_more_than_it_does(ground: Ground) -> None:
+def test_running_another_sitecustomize_imports_nothing_more_than_it_does(ground: AgentGround) -> None:
     theirs = put(ground.scratch / "theirs", {"sitecustomize.py": "import sys; sys.theirs = 1\n"})
     code = "import sys; print(sys.theirs, *sorted(sys.modules))"
     environment = ground.environment() | {"PYTHONPATH": theirs}
@@ -164,7 +164,7 @@ def test_running_another_sitecustomize_imports_nothing_more_than_it_does(ground:
     assert run(ground, code, path=(theirs,)).stdout == bare.stdout
 
 
-def test_other_sitecustomize_runs_as_if_it_were_the_only_one(ground: Ground) -> None:
+def test_other_sitecustomize_runs_as_if_it_were_the_only_one(ground: AgentGround) -> None:
     text = "print('theirs', __name__, __file__)\nvalue = 7\n"
     other = put(ground.scratch / "other", {"sitecustomize.py": text})
     result = run(ground, "import sitecustomize; print(sitecustomize.value, sitecustomize.__file__)", path=(other,))
@@ -174,7 +174,7 @@ def test_other_sitecustomize_runs_as_if_it_were_the_only_one(ground: Ground) -> 
 @pytest.mark.parametrize(
     "text", ["raise ValueError('of theirs')\n", "import missing_module\n", "raise SystemExit(4)\n"]
 )
-def test_errors_of_another_sitecustomize_are_reported_as_python_does(ground: Ground, text: str) -> None:
+def test_errors_of_another_sitecustomize_are_reported_as_python_does(ground: AgentGround, text: str) -> None:
     other = put(ground.scratch / "other", {"sitecustomize.py": text})
     code = "import sys; print('sitecustomize' in sys.modules)"
     chained = run(ground, code, path=(other,))
@@ -186,7 +186,7 @@ def test_errors_of_another_sitecustomize_are_reported_as_python_does(ground: Gro
     assert chained.stderr.splitlines()[-2:] == bare.stderr.splitlines()[-2:]
 
 
-def test_two_that_chain_do_not_chase_each_other(ground: Ground) -> None:
+def test_two_that_chain_do_not_chase_each_other(ground: AgentGround) -> None:
     """One that looks from the top of sys.path again finds ours, and ours finds it: each runs once more at most."""
     text = """
 import sys
@@ -202,14 +202,14 @@ import sitecustomize
     assert (result.stdout, result.stderr) == ("theirs\n['kineto_hook', 'record_step']\n", "")
 
 
-def test_broken_agent_is_silent_unless_asked(ground: Ground) -> None:
+def test_broken_agent_is_silent_unless_asked(ground: AgentGround) -> None:
     torch = put(ground.scratch / "fake", FAKE_TORCH)
     (Path(ground.directory) / "agent/fleetprof_agent/agent.py").write_text("raise RuntimeError('broken')\n")
     assert run(ground, "import torch", path=(torch,)).stderr == ""
     assert "RuntimeError: broken" in run(ground, "import torch", path=(torch,), FLEETPROF_AGENT_DEBUG="1").stderr
 
 
-def test_a_boot_file_without_its_agent_leaves_pytorch_alone(ground: Ground, tmp_path: Path) -> None:
+def test_a_boot_file_without_its_agent_leaves_pytorch_alone(ground: AgentGround, tmp_path: Path) -> None:
     source = (Path(ground.directory) / "agent/sitecustomize.py").read_text()
     boot = put(tmp_path / "boot", {"sitecustomize.py": source})
     torch = put(ground.scratch / "fake", FAKE_TORCH)
@@ -220,14 +220,14 @@ def test_a_boot_file_without_its_agent_leaves_pytorch_alone(ground: Ground, tmp_
     assert (result.stdout, result.stderr) == ("['kineto_hook']\n", "")
 
 
-def test_pytorch_that_has_changed_is_left_alone(ground: Ground) -> None:
+def test_pytorch_that_has_changed_is_left_alone(ground: AgentGround) -> None:
     """A PyTorch without the hook or the step tracker that we know: it is imported as if we were not there."""
     torch = put(ground.scratch / "fake", {**FAKE_TORCH, "torch/autograd/profiler.py": ""})
     result = run(ground, "import torch; " + HOOKS, path=(torch,))
     assert (result.stdout, result.stderr) == ("['kineto_hook']\n", "")
 
 
-def test_the_jobs_own_nvml_library_is_not_replaced(ground: Ground, tmp_path: Path) -> None:
+def test_the_jobs_own_nvml_library_is_not_replaced(ground: AgentGround, tmp_path: Path) -> None:
     own = put(tmp_path / "own", {"pynvml.py": "whose = 'the job'"})
     code = (
         "import pynvml, fleetprof_agent.samples.nvml as n; ours = n.load_pynvml();"

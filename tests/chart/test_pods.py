@@ -2,7 +2,7 @@
 
 import pytest
 from fleetprof_api.pods import ANALYSIS_AUDIENCE, AUDIENCE, IDENTITY_DIRECTORY
-from harness.kubernetes.chart import NAMESPACE, OF_A_SITE, OIDC, VALUE_SETS, Refused, render
+from harness.kubernetes.chart import NAMESPACE, OF_A_SITE, OIDC, VALUE_SETS, ValuesRefused, render
 
 pytestmark = pytest.mark.helm
 
@@ -207,7 +207,7 @@ def test_a_spread_with_a_selector_of_its_own_keeps_it() -> None:
     ],
 )
 def test_what_would_take_something_of_ours_away_is_refused(value: str, words: str) -> None:
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(ValuesRefused, match=words):
         render((*OIDC, value))
 
 

@@ -3,7 +3,18 @@
 import re
 
 import pytest
-from harness.kubernetes.chart import CHART, NAMESPACED, OIDC, PROXY, S3, VALUE_SETS, WEBUI, Refused, render, run_helm
+from harness.kubernetes.chart import (
+    CHART,
+    NAMESPACED,
+    OIDC,
+    PROXY,
+    S3,
+    VALUE_SETS,
+    WEBUI,
+    ValuesRefused,
+    render,
+    run_helm,
+)
 
 pytestmark = pytest.mark.helm
 
@@ -87,7 +98,7 @@ IMPOSSIBLE = {
 @pytest.mark.parametrize("name", IMPOSSIBLE)
 def test_impossible_sets_of_values_are_refused_with_the_next_step(name: str) -> None:
     values, words = IMPOSSIBLE[name]
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(ValuesRefused) as refusal:
         render(values)
     for word in words:
         assert word in str(refusal.value)
@@ -134,7 +145,7 @@ WRONG = {
 
 @pytest.mark.parametrize("value", WRONG)
 def test_a_wrong_value_is_refused_by_its_name(value: str) -> None:
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(ValuesRefused) as refusal:
         render((*S3, value))
     assert re.search(rf"at '{re.escape(WRONG[value])}(/|'|:)", str(refusal.value)), refusal.value
 
@@ -144,7 +155,7 @@ def test_values_of_a_parent_chart_are_none_of_ours() -> None:
 
 
 def test_a_cluster_that_is_too_old_is_refused() -> None:
-    with pytest.raises(Refused, match=r"requires kubeVersion: >=1\.28"):
+    with pytest.raises(ValuesRefused, match=r"requires kubeVersion: >=1\.28"):
         render(S3, "--kube-version=1.27.9")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import RankState
-from harness.training.local_job import Job
+from harness.training.local_job import LocalJob
 from harness.training.local_system import Local, outcome, states
 from harness.waiting import wait_until
 
@@ -18,18 +18,18 @@ PYTHONS = os.environ.get("FLEETPROF_TORCH_PYTHONS", sys.executable).split(os.pat
 
 
 @pytest.fixture(scope="module")
-def llama(hub: Local) -> Job:
+def llama(hub: Local) -> LocalJob:
     """A job of four ranks below torchrun that the next tests capture, and the last of them ends."""
     return hub.run_shared("llama", ranks=4, torchrun=())
 
 
 @pytest.fixture(scope="module")
-def alone(hub: Local) -> Job:
+def alone(hub: Local) -> LocalJob:
     """A job of one process, the same way; with the whole of PyTorch."""
     return hub.run_shared("alone", ranks=1, environment={"WITH_COMPILER": "1"})
 
 
-def assert_recorded_as_one(hub: Local, job: Job) -> None:
+def assert_recorded_as_one(hub: Local, job: LocalJob) -> None:
     """Captures five iterations as a user does: they are the same on every rank, and each of them adds up."""
     result = hub.command("capture", job.name, "--iterations", "5", "-o", "json")
 
@@ -57,11 +57,11 @@ def spooled(hub: Local) -> list[Path]:
     return list((hub.state / "runs").glob("*/spool/*.gz"))
 
 
-def test_all_ranks_record_the_same_iterations(hub: Local, llama: Job) -> None:
+def test_all_ranks_record_the_same_iterations(hub: Local, llama: LocalJob) -> None:
     assert_recorded_as_one(hub, llama)
 
 
-def test_chosen_ranks_only(hub: Local, llama: Job) -> None:
+def test_chosen_ranks_only(hub: Local, llama: LocalJob) -> None:
     uid = hub.submit("llama", iterations=2, ranks={"list": [2]})
 
     status = hub.await_end(uid)
@@ -69,7 +69,7 @@ def test_chosen_ranks_only(hub: Local, llama: Job) -> None:
     assert states(status) == {2: RankState.UPLOADED}
 
 
-def test_a_single_process_is_captured(hub: Local, alone: Job) -> None:
+def test_a_single_process_is_captured(hub: Local, alone: LocalJob) -> None:
     uid = hub.submit("alone", iterations=3, collect=["Shapes"])
 
     status = hub.await_end(uid)
@@ -78,13 +78,13 @@ def test_a_single_process_is_captured(hub: Local, alone: Job) -> None:
     assert [len(rank.iterations) for rank in hub.report(uid).ranks] == [3]
 
 
-def test_a_second_capture_of_the_same_job_works(hub: Local, alone: Job) -> None:
+def test_a_second_capture_of_the_same_job_works(hub: Local, alone: LocalJob) -> None:
     outcomes = [outcome(hub.await_end(hub.submit("alone", iterations=2))) for _ in range(2)]
 
     assert outcomes == [("True", "Complete")] * 2
 
 
-def test_the_trainings_ended_as_if_nobody_had_looked(hub: Local, llama: Job, alone: Job) -> None:
+def test_the_trainings_ended_as_if_nobody_had_looked(hub: Local, llama: LocalJob, alone: LocalJob) -> None:
     assert [llama.stop(), alone.stop()] == [0, 0]
     assert spooled(hub) == [], "a stored trace stayed in the spool"
 

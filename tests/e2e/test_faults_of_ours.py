@@ -7,7 +7,7 @@ import time
 
 import pytest
 from fleetprof_api.ledger import RankState, Reason
-from harness.training.local_job import Job
+from harness.training.local_job import LocalJob
 from harness.training.local_system import Local, failures, outcome
 from harness.waiting import wait_until
 
@@ -17,7 +17,7 @@ STATES = [RankState.ASKED, RankState.ARMED, RankState.STARTED, RankState.WRITTEN
 
 
 @pytest.fixture(scope="module")
-def alone(hub: Local) -> Job:
+def alone(hub: Local) -> LocalJob:
     """A job of one process whose hub is killed."""
     return hub.run_shared("alone", ranks=1)
 
@@ -74,7 +74,7 @@ def test_sidecar_killed(hub: Local, state: RankState) -> None:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_hub_killed(hub: Local, alone: Job, state: RankState) -> None:
+def test_hub_killed(hub: Local, alone: LocalJob, state: RankState) -> None:
     alone.await_steps()  # which the hub of the last test had heard, and this one has not
     uid = hub.submit("alone", iterations=20)
     hub.await_state(uid, state)
@@ -87,7 +87,7 @@ def test_hub_killed(hub: Local, alone: Job, state: RankState) -> None:
     assert outcome(status) == ("True", "Complete"), str(status)
 
 
-def test_the_job_outlives_hub_and_sidecar(hub: Local, alone: Job) -> None:
+def test_the_job_outlives_hub_and_sidecar(hub: Local, alone: LocalJob) -> None:
     """Nor did those hubs that died before make it fail."""
     hub.kill_hub()
     os.kill(alone.sidecar_pid(), signal.SIGKILL)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from fleetprof_api.ledger import RankState, Reason
-from harness.training.local_job import Job
+from harness.training.local_job import LocalJob
 from harness.training.local_system import Local, failures, outcome, states
 
 pytestmark = pytest.mark.torch
@@ -19,7 +19,7 @@ FAULTS = [
 ]
 
 
-def run_doomed(hub: Local, name: str, fault: str, *, ranks: int = 1, rank: int = 0, **how: Any) -> Job:
+def run_doomed(hub: Local, name: str, fault: str, *, ranks: int = 1, rank: int = 0, **how: Any) -> LocalJob:
     """A job one rank of which meets this fault once the test touches `strike`; returns after its first iterations."""
     strike = str(hub.folder / name / "strike")
     job = hub.run(name, "--fault", fault, "--fault-rank", str(rank), "--fault-when", strike, ranks=ranks, **how)

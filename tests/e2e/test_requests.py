@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from fleetprof_api.ledger import RankState, Reason
-from harness.training.local_job import Job
+from harness.training.local_job import LocalJob
 from harness.training.local_system import Local, failures, outcome, states
 from harness.waiting import wait_until
 
@@ -14,18 +14,18 @@ pytestmark = pytest.mark.torch
 
 
 @pytest.fixture(scope="module")
-def llama(hub: Local) -> Job:
+def llama(hub: Local) -> LocalJob:
     """A job of two ranks that the next tests capture, and the last of them ends."""
     return hub.run_shared("llama", ranks=2)
 
 
 @pytest.fixture(scope="module")
-def alone(hub: Local) -> Job:
+def alone(hub: Local) -> LocalJob:
     """A job of one process, the same way."""
     return hub.run_shared("alone", ranks=1)
 
 
-def test_two_requests_for_the_same_ranks(hub: Local, alone: Job) -> None:
+def test_two_requests_for_the_same_ranks(hub: Local, alone: LocalJob) -> None:
     first = hub.submit("alone", iterations=30)
     hub.await_state(first, RankState.ASKED)
 
@@ -36,15 +36,15 @@ def test_two_requests_for_the_same_ranks(hub: Local, alone: Job) -> None:
 
 
 @pytest.mark.parametrize("state", [RankState.ASKED, RankState.ARMED, RankState.WRITTEN])
-def test_cancel(hub: Local, alone: Job, state: RankState) -> None:
+def test_cancel(hub: Local, alone: LocalJob, state: RankState) -> None:
     assert_cancelled(hub, alone, state)
 
 
-def test_cancel_while_two_ranks_record(hub: Local, llama: Job) -> None:
+def test_cancel_while_two_ranks_record(hub: Local, llama: LocalJob) -> None:
     assert_cancelled(hub, llama, RankState.STARTED)
 
 
-def assert_cancelled(hub: Local, job: Job, state: RankState) -> None:
+def assert_cancelled(hub: Local, job: LocalJob, state: RankState) -> None:
     """A request is withdrawn once a rank has come so far; another one finds the job free."""
     uid = hub.submit(job.name, iterations=30)
     hub.await_state(uid, state)
@@ -58,7 +58,7 @@ def assert_cancelled(hub: Local, job: Job, state: RankState) -> None:
     assert outcome(hub.await_end(hub.submit(job.name, iterations=2))) == ("True", "Complete")
 
 
-def test_the_command_line_prints_what_happened(hub: Local, llama: Job) -> None:
+def test_the_command_line_prints_what_happened(hub: Local, llama: LocalJob) -> None:
     result = hub.command("capture", "llama", "--iterations", "2", "-o", "json")
     uid = json.loads(result.stdout)["uid"]
 
@@ -71,7 +71,7 @@ def test_the_command_line_prints_what_happened(hub: Local, llama: Job) -> None:
     assert doctor.returncode == 0, doctor.stdout
 
 
-def test_the_trainings_ended_as_if_nobody_had_asked(llama: Job, alone: Job) -> None:
+def test_the_trainings_ended_as_if_nobody_had_asked(llama: LocalJob, alone: LocalJob) -> None:
     assert [llama.stop(), alone.stop()] == [0, 0]
 
 

@@ -1,14 +1,14 @@
 """Summaries made beside real training: the report is whole, and the traces stay where they were taken."""
 
 import pytest
-from harness.training.local_job import Job
+from harness.training.local_job import LocalJob
 from harness.training.local_system import Local, outcome, states
 
 pytestmark = pytest.mark.torch
 
 
 @pytest.fixture(scope="module")
-def llama(hub: Local) -> Job:
+def llama(hub: Local) -> LocalJob:
     """A job of three ranks that the next tests capture, and the last of them ends."""
     return hub.run_shared("llama", ranks=3)
 
@@ -20,7 +20,7 @@ def stored(hub: Local, uid: str) -> set[str]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("traces", ["Summary", "Auto"])
-def test_a_report_of_summaries(hub: Local, llama: Job, traces: str) -> None:
+def test_a_report_of_summaries(hub: Local, llama: LocalJob, traces: str) -> None:
     # Summaries are made when nothing else wants the CPU, which may be seldom where tests run side by side.
     uid = hub.submit("llama", iterations=4, traces=traces, deadline_s=400)
     status = hub.await_end(uid, 500)
@@ -45,6 +45,6 @@ def test_a_report_of_summaries(hub: Local, llama: Job, traces: str) -> None:
         assert kept, "no rank's trace was kept"
 
 
-def test_the_training_ended_as_if_nobody_had_looked(hub: Local, llama: Job) -> None:
+def test_the_training_ended_as_if_nobody_had_looked(hub: Local, llama: LocalJob) -> None:
     assert llama.stop() == 0
     assert not list((hub.state / "runs").glob("*/spool/files/*")), "something stayed in the spool"

@@ -2,7 +2,7 @@
 
 import pytest
 from fleetprof_api.ledger import RankState
-from harness.training.local_job import Job
+from harness.training.local_job import LocalJob
 from harness.training.local_system import Local, outcome, states
 from harness.waiting import wait_until
 
@@ -10,12 +10,12 @@ pytestmark = pytest.mark.torch
 
 
 @pytest.fixture(scope="module")
-def plain(hub: Local) -> Job:
+def plain(hub: Local) -> LocalJob:
     """A job of two ranks that the next tests capture, and the last of them ends."""
     return hub.run_shared("plain", ranks=2, agents=0, run_flags=("--no-agent",))
 
 
-def test_all_ranks_start_at_one_time(hub: Local, plain: Job) -> None:
+def test_all_ranks_start_at_one_time(hub: Local, plain: LocalJob) -> None:
     uid = hub.submit("plain", iterations=5)
 
     status = hub.await_end(uid)
@@ -27,7 +27,7 @@ def test_all_ranks_start_at_one_time(hub: Local, plain: Job) -> None:
     assert all(rank.iterations for rank in report.ranks)
 
 
-def test_a_cancelled_capture_ends_with_its_window(hub: Local, plain: Job) -> None:
+def test_a_cancelled_capture_ends_with_its_window(hub: Local, plain: LocalJob) -> None:
     uid = hub.submit("plain", iterations=10)
     hub.await_state(uid, RankState.ARMED)
     hub.cancel(uid)
@@ -39,5 +39,5 @@ def test_a_cancelled_capture_ends_with_its_window(hub: Local, plain: Job) -> Non
     wait_until(lambda: outcome(hub.await_end(hub.submit("plain", iterations=2)))[0] == "True", "a free job")
 
 
-def test_the_training_ended_as_if_nobody_had_looked(plain: Job) -> None:
+def test_the_training_ended_as_if_nobody_had_looked(plain: LocalJob) -> None:
     assert plain.stop() == 0

@@ -12,7 +12,7 @@ def answering(status: int, body: bytes) -> Iterator[tuple[str, list[str]]]:
     """Its address, and the Authorization header of each request so far."""
     authorizations: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class AnswerHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             authorizations.append(self.headers.get("Authorization", ""))
             self.rfile.read(int(self.headers.get("Content-Length", "0")))
@@ -28,7 +28,7 @@ def answering(status: int, body: bytes) -> Iterator[tuple[str, list[str]]]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+    with HTTPServer(("127.0.0.1", 0), AnswerHandler) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
         try:

@@ -29,7 +29,7 @@ def read_types(heading: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     "form",
     [header.RankHeader, header.Tracks, header.LaneColumns, header.Names, header.Tiles, header.IterationColumns,
-     header.StageColumns, header.Nodes, fleet.FleetHeader, fleet.RankColumns],
+     header.StageColumns, header.Nodes, fleet.FleetHeader, fleet.FleetRanks],
 )  # fmt: skip
 def test_every_field_of_a_header_is_described(form: type[msgspec.Struct]) -> None:
     assert [name for name in form.__struct_fields__ if f"`{name}`" not in PAGE] == []

@@ -19,8 +19,8 @@ from fleetprof_analyzer.capture.store import analyze_capture
 from fleetprof_api import keys
 from fleetprof_api.report.report import Rank, Report, TimeBreakdown
 from fleetprof_store.memory import MemoryStore
-from harness.traces.planted.jobs import Job
-from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.jobs import PlantedJob
+from harness.traces.planted.shapes import JobShape, PlantedFault
 from harness.traces.planted.traces import plant, plant_capture
 from harness.traces.planted.traces_of_jobs import Clarity, json_of, traces_of
 
@@ -35,8 +35,8 @@ CPU_ONLY = (
 @pytest.fixture
 def uneven(tmp_path: Path) -> Path:
     """A folder with what HTA stumbles over: the traces of eight ranks, most of them spoilt."""
-    shape = Shape(dp=8, layers=1, iterations=3)
-    sound = [json_of(trace) for trace in traces_of(Job(shape, Fault(), 1), Clarity(skew_s=0), 1)]
+    shape = JobShape(dp=8, layers=1, iterations=3)
+    sound = [json_of(trace) for trace in traces_of(PlantedJob(shape, PlantedFault(), 1), Clarity(skew_s=0), 1)]
     folder = tmp_path / "uneven"
     folder.mkdir()
     (folder / "rank0.json").write_text(sound[0])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from harness.kubernetes.api_server import ApiServer, serve_requests
-from harness.kubernetes.request_ground import Ground
+from harness.kubernetes.request_ground import RequestGround
 
 
 @pytest.fixture(scope="session")
@@ -16,9 +16,9 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 @pytest.fixture
-async def ground(api: ApiServer, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Ground]:
+async def ground(api: ApiServer, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[RequestGround]:
     """An operator over a namespace of its own; `indirect` parameters are its flags."""
-    ground = Ground(api, tmp_path, *getattr(request, "param", ()))
+    ground = RequestGround(api, tmp_path, *getattr(request, "param", ()))
     ground.start_operator()
     try:
         yield ground

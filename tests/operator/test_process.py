@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from fleetprof_api.process.address import HostPort
-from fleetprof_operator.hub.access.call_refusals import Refusal
+from fleetprof_operator.hub.access.call_refusals import CallRefusal
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.log import name_request
 from fleetprof_operator.metrics import RESULTS, STATES, Metrics
 from fleetprof_operator.policies.assembly import Policies
 from fleetprof_operator.settings import read_settings
 from fleetprof_store.memory import MemoryStore
-from harness.kubernetes.request_ground import Ground
+from harness.kubernetes.request_ground import RequestGround
 from prometheus_client import generate_latest
 
 ROOT = Path(__file__).parents[2]
@@ -111,7 +111,7 @@ def test_every_metric_is_documented_and_nothing_else() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == names
     for state in STATES:
         assert f"`{state}`" in page
-    for kind in Refusal:
+    for kind in CallRefusal:
         assert f"`{kind.value}`" in page
 
 
@@ -128,7 +128,7 @@ def test_label_sets_are_bounded() -> None:
     assert 'fleetprof_requests{state="Other"} 1.0' in text
     assert "fleetprof_sidecars_connected 0.0" in text
     kinds = re.findall(r'fleetprof_hub_refusals_total{kind="(\w+)"} 0.0', text)
-    assert kinds == [kind.value for kind in Refusal]
+    assert kinds == [kind.value for kind in CallRefusal]
     assert set(re.findall(r'fleetprof_ranks_finished_total{result="(\w+)"}', text)) == {
         "Uploaded",
         "TooLate",
@@ -141,7 +141,7 @@ def test_label_sets_are_bounded() -> None:
 
 
 @pytest.mark.cluster
-async def test_probes(ground: Ground) -> None:
+async def test_probes(ground: RequestGround) -> None:
     assert ground.scrape("/healthz") == "ok\n"
     await ground.until(lambda: ground.scrape("/readyz") == "ok\n", "readiness")
     await ground.add_rank(0, 1)

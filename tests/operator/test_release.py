@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from fleetprof_operator.analyses.analyzer_job import RELEASE_LABEL, UID_LABEL
-from harness.kubernetes.request_ground import Ground, condition, message
+from harness.kubernetes.request_ground import RequestGround, condition, message
 
 pytestmark = pytest.mark.cluster
 
@@ -29,7 +29,7 @@ asyncio.run(go())
 """
 
 
-async def run_release(ground: Ground, code: str = RELEASE, kubeconfig: str = "") -> tuple[int, str]:
+async def run_release(ground: RequestGround, code: str = RELEASE, kubeconfig: str = "") -> tuple[int, str]:
     """Its exit code and its log."""
 
     def run() -> subprocess.CompletedProcess[str]:
@@ -49,13 +49,15 @@ async def run_release(ground: Ground, code: str = RELEASE, kubeconfig: str = "")
     return result.returncode, result.stderr
 
 
-def finalizers(ground: Ground, name: str) -> list[str]:
+def finalizers(ground: RequestGround, name: str) -> list[str]:
     request = ground.request(name)
     assert request is not None, f"{name} was deleted"
     return request["metadata"].get("finalizers") or []
 
 
-async def test_what_runs_waits_or_is_held_back_is_cancelled_and_freed_and_nothing_is_deleted(ground: Ground) -> None:
+async def test_what_runs_waits_or_is_held_back_is_cancelled_and_freed_and_nothing_is_deleted(
+    ground: RequestGround,
+) -> None:
     sidecar = await ground.add_rank(0, 1)
     ground.ask("running")
     arm = await sidecar.expect("arm")
@@ -77,7 +79,7 @@ async def test_what_runs_waits_or_is_held_back_is_cancelled_and_freed_and_nothin
     assert (await run_release(ground))[0] == 0  # again: nothing is left to do
 
 
-async def test_analyzer_jobs_go_and_jobs_of_others_stay(ground: Ground) -> None:
+async def test_analyzer_jobs_go_and_jobs_of_others_stay(ground: RequestGround) -> None:
     jobs = "/apis/batch/v1/namespaces/fleetprof-system/jobs"
     pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "x"}]}}
     analysis = {UID_LABEL: "a-uid", RELEASE_LABEL: "fleetprof"}
@@ -93,7 +95,7 @@ async def test_analyzer_jobs_go_and_jobs_of_others_stay(ground: Ground) -> None:
         ground.must("DELETE", f"{jobs}/{whose}-{ground.namespace}")
 
 
-async def test_without_an_operator_requests_are_freed_all_the_same_and_named(ground: Ground) -> None:
+async def test_without_an_operator_requests_are_freed_all_the_same_and_named(ground: RequestGround) -> None:
     ground.ask("stuck", target={"selector": {"matchLabels": {"app": "not-there-yet"}}})
     await ground.until(lambda: FINALIZER in finalizers(ground, "stuck"), "the finalizer")
     ground.kill_operator()
@@ -106,7 +108,7 @@ async def test_without_an_operator_requests_are_freed_all_the_same_and_named(gro
     ground.must("PATCH", ground.path("profilerequests", "stuck"), {"metadata": {"finalizers": None}})
 
 
-async def test_a_right_that_is_missing_is_said_with_the_way_out(ground: Ground) -> None:
+async def test_a_right_that_is_missing_is_said_with_the_way_out(ground: RequestGround) -> None:
     code, log = await run_release(ground, kubeconfig=str(ground.api.kubeconfig("guest")))
     assert code == 1
     assert "cannot list resource" in log

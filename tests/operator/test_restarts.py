@@ -8,12 +8,12 @@ from functools import partial
 import grpc.aio
 import pytest
 from harness.hub.scripted_sidecar import ScriptedSidecar
-from harness.kubernetes.request_ground import Ground, condition
+from harness.kubernetes.request_ground import RequestGround, condition
 
 pytestmark = pytest.mark.cluster
 
 
-async def test_killed_while_ranks_are_captured(ground: Ground) -> None:
+async def test_killed_while_ranks_are_captured(ground: RequestGround) -> None:
     first, second = await ground.add_rank(0, 2), await ground.add_rank(1, 2)
     made = ground.ask()
     arms = [await first.expect("arm"), await second.expect("arm")]
@@ -32,7 +32,7 @@ async def test_killed_while_ranks_are_captured(ground: Ground) -> None:
     await ground.until(lambda: "finalizers" not in ground.made()["metadata"], "the finalizer to go")
 
 
-async def test_killed_while_a_request_waits(ground: Ground) -> None:
+async def test_killed_while_a_request_waits(ground: RequestGround) -> None:
     ground.ask()
     await ground.until_state("NothingMatched", kind="TargetsResolved")
     ground.kill_operator()
@@ -42,7 +42,7 @@ async def test_killed_while_a_request_waits(ground: Ground) -> None:
     assert condition(await ground.until_finished()) == ("True", "Complete")
 
 
-async def test_killed_before_the_end_is_written(ground: Ground) -> None:
+async def test_killed_before_the_end_is_written(ground: RequestGround) -> None:
     sidecar = await ground.add_rank(0, 1)
     made = ground.ask()
     await ground.deliver(sidecar)
@@ -54,7 +54,7 @@ async def test_killed_before_the_end_is_written(ground: Ground) -> None:
     assert [reason for _, reason in ground.events()].count("Complete") == 1
 
 
-async def test_deleted_while_there_is_no_operator(ground: Ground) -> None:
+async def test_deleted_while_there_is_no_operator(ground: RequestGround) -> None:
     sidecar = await ground.add_rank(0, 1)
     made = ground.ask()
     arm = await sidecar.expect("arm")
@@ -70,7 +70,7 @@ async def test_deleted_while_there_is_no_operator(ground: Ground) -> None:
     await ground.until(lambda: ground.ledger(made).get("outcome") == "Cancelled", "the ledger's end")
 
 
-async def test_gone_by_force_while_there_is_no_operator(ground: Ground) -> None:
+async def test_gone_by_force_while_there_is_no_operator(ground: RequestGround) -> None:
     sidecar = await ground.add_rank(0, 1)
     made = ground.ask()
     await sidecar.say_all(await sidecar.expect("arm"), "ARMED")
@@ -83,7 +83,7 @@ async def test_gone_by_force_while_there_is_no_operator(ground: Ground) -> None:
     assert (await sidecar.expect("release")).capture_id == made["metadata"]["uid"]  # which withdraws the order
 
 
-async def test_an_orderly_end_is_quick_and_leaves_the_capture_to_the_next(ground: Ground) -> None:
+async def test_an_orderly_end_is_quick_and_leaves_the_capture_to_the_next(ground: RequestGround) -> None:
     sidecar = await ground.add_rank(0, 1)
     ground.ask()
     arm = await sidecar.expect("arm")
@@ -96,7 +96,7 @@ async def test_an_orderly_end_is_quick_and_leaves_the_capture_to_the_next(ground
     assert condition(await ground.until_finished()) == ("True", "Complete")
 
 
-async def test_an_orderly_end_does_not_wait_for_a_deletion(ground: Ground) -> None:
+async def test_an_orderly_end_does_not_wait_for_a_deletion(ground: RequestGround) -> None:
     sidecar = await ground.add_rank(0, 1)
     made = ground.ask()
     arm = await sidecar.expect("arm")
@@ -114,7 +114,7 @@ async def test_an_orderly_end_does_not_wait_for_a_deletion(ground: Ground) -> No
     assert (await sidecar.expect("release")).capture_id == made["metadata"]["uid"]
 
 
-async def test_the_api_server_is_away_in_the_middle_of_a_capture(ground: Ground) -> None:
+async def test_the_api_server_is_away_in_the_middle_of_a_capture(ground: RequestGround) -> None:
     sidecar = await ground.add_rank(0, 1)
     ground.ask()
     arm = await sidecar.expect("arm")
@@ -133,7 +133,7 @@ async def test_the_api_server_is_away_in_the_middle_of_a_capture(ground: Ground)
     assert condition(await ground.until_finished("after")) == ("True", "Complete")
 
 
-async def bring_to_the_end(ground: Ground, sidecar: ScriptedSidecar, chance: random.Random) -> None:
+async def bring_to_the_end(ground: RequestGround, sidecar: ScriptedSidecar, chance: random.Random) -> None:
     """A sidecar that goes on with its order through every break of its stream."""
     arm = None
     states = ["ARMED", "STARTED", "WRITTEN"]
@@ -155,7 +155,7 @@ async def bring_to_the_end(ground: Ground, sidecar: ScriptedSidecar, chance: ran
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("deleted", [False, True], ids=["", "and-deleted"])
-async def test_killed_again_and_again_at_any_moment(ground: Ground, seed: int, deleted: bool) -> None:
+async def test_killed_again_and_again_at_any_moment(ground: RequestGround, seed: int, deleted: bool) -> None:
     chance = random.Random(seed)
     sidecars = [await ground.add_rank(rank, 2) for rank in range(2)]
     made = ground.ask()
@@ -182,7 +182,7 @@ async def test_killed_again_and_again_at_any_moment(ground: Ground, seed: int, d
         assert entry["state"] == "UPLOADED" or (entry["reason"] == "Cancelled" and entry["message"]), entry
 
 
-async def _ask_while_there_is_no_operator(ground: Ground) -> list[str]:
+async def _ask_while_there_is_no_operator(ground: RequestGround) -> list[str]:
     """The uids of z-first, a-second and b-third: not the order in which the API server lists them."""
     ground.kill_operator()
     uids = [ground.ask("z-first")["metadata"]["uid"]]
@@ -192,12 +192,12 @@ async def _ask_while_there_is_no_operator(ground: Ground) -> list[str]:
     return uids
 
 
-def _have_places(ground: Ground, places: dict[str, int]) -> bool:
+def _have_places(ground: RequestGround, places: dict[str, int]) -> bool:
     return all(ground.status(name).get("queuePosition") == place for name, place in places.items())
 
 
 @pytest.mark.parametrize("ground", [("--max-captures-per-namespace", "1")], indirect=True)
-async def test_a_namespace_s_queue_has_its_order_after_a_restart(ground: Ground) -> None:
+async def test_a_namespace_s_queue_has_its_order_after_a_restart(ground: RequestGround) -> None:
     await _ask_while_there_is_no_operator(ground)
     for taken, waiting in (("z-first", ["a-second", "b-third"]), ("a-second", ["b-third"])):
         await ground.until_state("NothingMatched", taken, "TargetsResolved")
@@ -207,7 +207,7 @@ async def test_a_namespace_s_queue_has_its_order_after_a_restart(ground: Ground)
     await ground.until_state("NothingMatched", "b-third", "TargetsResolved")
 
 
-async def test_who_waits_for_the_same_ranks_has_the_order_after_a_restart(ground: Ground) -> None:
+async def test_who_waits_for_the_same_ranks_has_the_order_after_a_restart(ground: RequestGround) -> None:
     sidecar = await ground.add_rank(0, 1)
     uids = await _ask_while_there_is_no_operator(ground)
     await ground.reconnect()

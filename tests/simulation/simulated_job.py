@@ -30,7 +30,7 @@ class Faults:
 
 
 @dataclass
-class Job:
+class SimulatedJob:
     """What the ranks of one job have in common."""
 
     world_size: int = 1

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simulated_job import NS, Faults, Job
+from simulated_job import NS, Faults, SimulatedJob
 
 
 @dataclass
-class Trace:
+class SimulatedTrace:
     """A config that Kineto took: pending until `begin_unix_ns`, then running until the file is written."""
 
     output: Path
@@ -24,7 +24,7 @@ class Trace:
         return self.output.with_name(self.output.name + ".tmp")
 
 
-def read_config(text: str, traces: Path, pid: int, job: Job, faults: Faults) -> Trace | str:
+def read_config(text: str, traces: Path, pid: int, job: SimulatedJob, faults: Faults) -> SimulatedTrace | str:
     """The trace that a config makes; else what it is counted as: Kineto refuses it silently."""
     keys = dict(line.split("=", 1) for line in text.splitlines())
     now = time.time_ns()
@@ -42,17 +42,17 @@ def read_config(text: str, traces: Path, pid: int, job: Job, faults: Faults) -> 
     output = Path(keys["ACTIVITIES_LOG_FILE"])
     if ".." in output.parts or not output.is_relative_to(traces):
         return "foreign_outputs"
-    return Trace(Path(str(output).replace(".json", f"_{pid}.json", 1)), keys["REQUEST_TRACE_ID"], *span)
+    return SimulatedTrace(Path(str(output).replace(".json", f"_{pid}.json", 1)), keys["REQUEST_TRACE_ID"], *span)
 
 
-def recorded_steps(trace: Trace, job: Job, faults: Faults) -> range:
+def recorded_steps(trace: SimulatedTrace, job: SimulatedJob, faults: Faults) -> range:
     """The steps that the window holds whole."""
     if faults.empty_trace:
         return range(0)
     return range(job.current_step(trace.begin_unix_ns) + 1, job.current_step(trace.end_unix_ns) + 1)
 
 
-def make_document(trace: Trace, job: Job, faults: Faults, pid: int) -> dict[str, Any]:
+def make_document(trace: SimulatedTrace, job: SimulatedJob, faults: Faults, pid: int) -> dict[str, Any]:
     """The trace that Kineto would write."""
     base = trace.begin_unix_ns // NS * NS
     events: list[dict[str, Any]] = []

@@ -18,8 +18,8 @@ from typing import Any
 
 from fleetprof_agent import wire
 from fleetprof_sidecar.kineto.wire import IDLE, RequestMessage, build_request, parse_reply
-from simulated_job import NS, Faults, Job
-from simulated_trace import Trace, make_document, read_config, recorded_steps
+from simulated_job import NS, Faults, SimulatedJob
+from simulated_trace import SimulatedTrace, make_document, read_config, recorded_steps
 
 FIRST_PID = 2_000_000
 ANCESTORS = tuple(FIRST_PID - above for above in range(1, 6))  # a real datagram names six pids and has 80 bytes
@@ -28,11 +28,13 @@ ANCESTORS = tuple(FIRST_PID - above for above in range(1, 6))  # a real datagram
 class SimulatedTrainer:
     """One rank. `start` needs a running event loop; `ended` is set when the process is gone."""
 
-    def __init__(self, directory: str | Path, rank: int = 0, job: Job | None = None, faults: Faults | None = None):
+    def __init__(
+        self, directory: str | Path, rank: int = 0, job: SimulatedJob | None = None, faults: Faults | None = None
+    ):
         self.directory = Path(directory)
         self.traces = self.directory / "traces"
         self.rank = rank
-        self.job = job or Job()
+        self.job = job or SimulatedJob()
         self.faults = faults or Faults()
         self.pid = FIRST_PID + rank
         self.ancestors: tuple[int, ...] = ANCESTORS
@@ -47,7 +49,7 @@ class SimulatedTrainer:
         self.ended = asyncio.Event()
         self._kineto: socket.socket | None = None
         self._agent: socket.socket | None = None
-        self._trace: Trace | None = None
+        self._trace: SimulatedTrace | None = None
         self._timers: set[asyncio.TimerHandle] = set()
         self._asked_at = 0.0
         self._armed: dict[str, Any] | None = None

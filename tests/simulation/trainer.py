@@ -17,7 +17,7 @@ import time
 from dataclasses import asdict, fields
 from typing import Any
 
-from simulated_job import Faults, Job
+from simulated_job import Faults, SimulatedJob
 from simulated_trainer import SimulatedTrainer
 
 
@@ -34,7 +34,7 @@ async def run_trainers(trainers: list[SimulatedTrainer], seconds: float, stop: a
 
 
 def make_trainers(
-    directories: list[str], ranks: int, first_rank: int, job: Job, faults: Faults, faulty_ranks: set[int]
+    directories: list[str], ranks: int, first_rank: int, job: SimulatedJob, faults: Faults, faulty_ranks: set[int]
 ) -> list[SimulatedTrainer]:
     """`ranks` trainers for each directory, numbered through."""
     numbered = enumerate((directory for directory in directories for _ in range(ranks)), start=first_rank)
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--fault", type=_parse_fault, action="append", default=[], metavar="NAME[=VALUE]")
     parser.add_argument("--faulty-rank", type=int, action="append", default=[], help="default: all")
     options = parser.parse_args(arguments)
-    job = Job(
+    job = SimulatedJob(
         world_size=options.world_size or options.ranks * len(options.directory),
         step_s=options.step_ms / 1000,
         poll_s=options.poll_ms / 1000,

@@ -33,7 +33,7 @@ from fleetprof_analyzer.rank.measures.kernels.kernels import (
 )
 from fleetprof_analyzer.rank.measures.kernels.operator_launches import merge_operator_launches
 from fleetprof_analyzer.rank.summary import RankSummary
-from fleetprof_analyzer.trace.problems import Kind
+from fleetprof_analyzer.trace.problems import ProblemKind
 from fleetprof_analyzer.words.findings import say_findings
 from fleetprof_analyzer.words.methods import METHOD_OF_COST
 from fleetprof_analyzer.words.stragglers import say_stragglers
@@ -160,7 +160,9 @@ def _missing(ledger: Ledger, summaries: Sequence[RankSummary]) -> list[Problem]:
     here = {summary.rank_number for summary in summaries}
     return [
         Problem(
-            kind=Kind.RANK_MISSING, message="the ledger says uploaded, but the store holds no trace", rank=entry.rank
+            kind=ProblemKind.RANK_MISSING,
+            message="the ledger says uploaded, but the store holds no trace",
+            rank=entry.rank,
         )
         for entry in ledger.entries
         if entry.state == RankState.UPLOADED and entry.rank not in here
@@ -170,7 +172,7 @@ def _missing(ledger: Ledger, summaries: Sequence[RankSummary]) -> list[Problem]:
 def _first_step_problems(ranks: Sequence[Rank], requested_step: int | None) -> list[Problem]:
     return [
         Problem(
-            kind=Kind.FIRST_STEP_DIFFERS,
+            kind=ProblemKind.FIRST_STEP_DIFFERS,
             message=f"asked for step {requested_step} first, recorded from step {rank.first_step}",
             source=rank.source,
             rank=rank.rank,

@@ -23,11 +23,11 @@ from fleetprof_analyzer.capture.stored_capture import read_samples
 from fleetprof_analyzer.capture.workers import work_in_processes
 from fleetprof_analyzer.rank.identity import identify, tell_jobs_apart
 from fleetprof_analyzer.rank.iterations import RecordingTerms
-from fleetprof_analyzer.rank.summary import Found, RankSummary, merge, summarise
+from fleetprof_analyzer.rank.summary import RankSummary, TraceFindings, merge, summarise
 from fleetprof_analyzer.reading.reader import read_trace
-from fleetprof_analyzer.trace.limits import Limits, Refused
-from fleetprof_analyzer.trace.problems import Kind, Problems
-from fleetprof_analyzer.trace.trace import Metadata
+from fleetprof_analyzer.trace.limits import LimitExceeded, TraceLimits
+from fleetprof_analyzer.trace.problems import ProblemKind, Problems
+from fleetprof_analyzer.trace.trace import TraceMetadata
 
 Progress = Callable[[int, int, str], None]
 """Called with (traces done, traces in all, source just done)."""
@@ -129,8 +129,10 @@ def _summarise_piece(piece: _Piece) -> RankSummary:
 
 def _of_killed(source: str) -> RankSummary:
     problems = Problems()
-    problems.add(Kind.REFUSED, "the process that read it was killed; as a rule it needs more memory than there is")
-    rank = identify(Metadata(), source, None, Problems())
+    problems.add(
+        ProblemKind.REFUSED, "the process that read it was killed; as a rule it needs more memory than there is"
+    )
+    rank = identify(TraceMetadata(), source, None, Problems())
     return RankSummary(source=source, rank_number=rank, problems=problems.entries(source, rank))
 
 
@@ -168,8 +170,8 @@ def summarise_file(
     terms: RecordingTerms,
     problems: Problems,
     trace_bytes: int | None = None,
-    limits: Limits | None = None,
-    show: Callable[[Found], None] | None = None,
+    limits: TraceLimits | None = None,
+    show: Callable[[TraceFindings], None] | None = None,
 ) -> RankSummary:
     """The summary of one trace, whatever the file holds: nothing that is wrong with it is raised.
 
@@ -177,20 +179,20 @@ def summarise_file(
     raised: StoreError.
     """
     try:
-        with limit_cpu(allowed_cpu_s(limits or Limits(), trace_bytes)):
+        with limit_cpu(allowed_cpu_s(limits or TraceLimits(), trace_bytes)):
             return _summarise(open_file, source, samples, assigned, terms, problems, limits, show)
     except StoreError:
         raise
-    except Refused as error:
-        problems.add(Kind.REFUSED, str(error))
+    except LimitExceeded as error:
+        problems.add(ProblemKind.REFUSED, str(error))
     except OSError as error:
-        problems.add(Kind.UNREADABLE, f"cannot be read: {error.strerror or error}")
+        problems.add(ProblemKind.UNREADABLE, f"cannot be read: {error.strerror or error}")
     except MemoryError:
-        problems.add(Kind.REFUSED, "it needs more memory than there is; give the analyzer more")
+        problems.add(ProblemKind.REFUSED, "it needs more memory than there is; give the analyzer more")
     except Exception as error:
         # A file that nobody foresaw: our fault, told as such, and no reason to lose the other ranks.
         log.exception("%s could not be analysed", source)
-        problems.add(Kind.ANALYZER_FAULT, f"{type(error).__name__}: {error}")
+        problems.add(ProblemKind.ANALYZER_FAULT, f"{type(error).__name__}: {error}")
     return RankSummary(source=source, rank_number=assigned, problems=problems.entries(source, assigned))
 
 
@@ -201,8 +203,8 @@ def _summarise(
     assigned: int | None,
     terms: RecordingTerms,
     problems: Problems,
-    limits: Limits | None,
-    show: Callable[[Found], None] | None,
+    limits: TraceLimits | None,
+    show: Callable[[TraceFindings], None] | None,
 ) -> RankSummary:
     with open_file() as file:
         trace = read_trace(file, source, problems, limits)
@@ -210,7 +212,7 @@ def _summarise(
     rank = identify(trace.metadata, source, assigned, problems if len(trace.rows) else Problems())
     if samples is not None and samples.trace_id and trace.metadata.trace_id not in ("", samples.trace_id):
         problems.add(
-            Kind.TRACE_ID_CONTRADICTED,
+            ProblemKind.TRACE_ID_CONTRADICTED,
             f"carries trace id {trace.metadata.trace_id!r}, expected {samples.trace_id!r}",
         )
     return summarise(trace, samples, rank_number=rank, terms=terms, problems=problems, show=show)

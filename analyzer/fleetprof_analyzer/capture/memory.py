@@ -1,6 +1,6 @@
 """How much memory this process may take, and what that means for the traces it reads.
 
-Guarantees: never raises; without a limit that can be read, the defaults of `Limits` hold.
+Guarantees: never raises; without a limit that can be read, the defaults of `TraceLimits` hold.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ from typing import Final
 
 from fleetprof_api.process.memory import CONTAINER_LIMITS, MEMINFO, container_limit, machine_memory
 
-from fleetprof_analyzer.trace.limits import Limits
+from fleetprof_analyzer.trace.limits import TraceLimits
 
 # With less than this a process cannot read a short trace.
 _LEAST_BYTES: Final = 384 << 20
@@ -56,9 +56,9 @@ def limit_data(memory_bytes: int | None) -> None:
             resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
 
 
-def limits_within(memory_bytes: int | None) -> Limits:
+def limits_within(memory_bytes: int | None) -> TraceLimits:
     """Limits that keep one trace within this memory: a trace that does not fit is refused, not killed half-way."""
-    limits = Limits()
+    limits = TraceLimits()
     if memory_bytes is None:
         return limits
     rows = max(0, memory_bytes - _BASE_BYTES) // _ROW_BYTES

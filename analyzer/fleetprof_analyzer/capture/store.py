@@ -19,8 +19,8 @@ from fleetprof_store.base import NotFound, Store, StoreError
 from fleetprof_analyzer.assembly.report import assemble
 from fleetprof_analyzer.capture.folder import Progress, summarise_file
 from fleetprof_analyzer.capture.stored_capture import (
+    CaptureInputs,
     RankFiles,
-    StoredCapture,
     get_if_there,
     read_capture,
     read_samples,
@@ -28,9 +28,9 @@ from fleetprof_analyzer.capture.stored_capture import (
 from fleetprof_analyzer.capture.timeline_files import RankTimeline, write_overview
 from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS_BYTES
 from fleetprof_analyzer.rank.stored_summary import MOST_BYTES, Unusable, pack_summary, unpack_summary
-from fleetprof_analyzer.rank.summary import Found, RankSummary, merge
-from fleetprof_analyzer.trace.limits import Limits
-from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.rank.summary import RankSummary, TraceFindings, merge
+from fleetprof_analyzer.trace.limits import TraceLimits
+from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_analyzer.views.page.page import render_page
 
 _TRIES: Final = 3
@@ -42,7 +42,7 @@ class NothingStored(Exception):
 
 
 def analyze_capture(
-    store: Store, namespace: str, uid: str, *, progress: Progress | None = None, limits: Limits | None = None
+    store: Store, namespace: str, uid: str, *, progress: Progress | None = None, limits: TraceLimits | None = None
 ) -> Report:
     """Reads one capture, writes its timeline, report.html and report.json beside it, and returns the report.
 
@@ -60,7 +60,7 @@ def analyze_capture(
     return _write(store, capture, summaries)
 
 
-def summarise_capture(store: Store, namespace: str, uid: str) -> tuple[StoredCapture, list[RankSummary]]:
+def summarise_capture(store: Store, namespace: str, uid: str) -> tuple[CaptureInputs, list[RankSummary]]:
     """A capture and the summaries of its ranks: the stored ones where they hold, the others made now. Writes nothing.
 
     Raises NothingStored.
@@ -82,7 +82,7 @@ def summarise_ranks(
     shard: int,
     shards: int,
     progress: Progress | None = None,
-    limits: Limits | None = None,
+    limits: TraceLimits | None = None,
 ) -> int:
     """Writes timelines and summaries of every `shards`-th rank with a trace, from the `shard`-th on; how many.
 
@@ -99,7 +99,7 @@ def summarise_ranks(
                 data = pack_summary(summary, trace_bytes=files.trace_bytes or 0, samples_bytes=files.samples_bytes or 0)
             except Unusable as error:
                 data = pack_summary(
-                    _problem_only(summary.source, rank, Kind.SUMMARY_UNUSABLE, str(error)),
+                    _problem_only(summary.source, rank, ProblemKind.SUMMARY_UNUSABLE, str(error)),
                     trace_bytes=files.trace_bytes or 0,
                     samples_bytes=files.samples_bytes or 0,
                 )
@@ -124,7 +124,7 @@ def merge_capture(store: Store, namespace: str, uid: str) -> Report:
     return _write(store, capture, summaries)
 
 
-def _find(store: Store, namespace: str, uid: str) -> StoredCapture:
+def _find(store: Store, namespace: str, uid: str) -> CaptureInputs:
     capture = read_capture(store, namespace, uid)
     if not capture.is_there:
         where = store.locate(keys.request_prefix(namespace, uid) + "ledger.json")
@@ -132,7 +132,7 @@ def _find(store: Store, namespace: str, uid: str) -> StoredCapture:
     return capture
 
 
-def _write(store: Store, capture: StoredCapture, summaries: Sequence[RankSummary]) -> Report:
+def _write(store: Store, capture: CaptureInputs, summaries: Sequence[RankSummary]) -> Report:
     report = assemble_capture(capture, summaries)
     write_overview(store, capture.namespace, capture.uid, report)
     page_key = keys.report_page_key(capture.namespace, capture.uid)
@@ -145,7 +145,7 @@ def _write(store: Store, capture: StoredCapture, summaries: Sequence[RankSummary
     return report
 
 
-def assemble_capture(capture: StoredCapture, summaries: Sequence[RankSummary]) -> Report:
+def assemble_capture(capture: CaptureInputs, summaries: Sequence[RankSummary]) -> Report:
     """The report of a capture's summaries."""
     return assemble(
         merge([summaries]),
@@ -162,7 +162,7 @@ def _source(rank: int) -> str:
     return f"ranks/{rank}/trace.json.gz"
 
 
-def _draw(store: Store, capture: StoredCapture, rank: int, limits: Limits | None) -> RankSummary:
+def _draw(store: Store, capture: CaptureInputs, rank: int, limits: TraceLimits | None) -> RankSummary:
     """Reads the rank's trace and writes its timeline."""
     timeline = RankTimeline(rank)
     summary = _summarise(store, capture, rank, limits, timeline.make)
@@ -172,10 +172,10 @@ def _draw(store: Store, capture: StoredCapture, rank: int, limits: Limits | None
 
 def _summarise(
     store: Store,
-    capture: StoredCapture,
+    capture: CaptureInputs,
     rank: int,
-    limits: Limits | None,
-    show: Callable[[Found], None] | None = None,
+    limits: TraceLimits | None,
+    show: Callable[[TraceFindings], None] | None = None,
 ) -> RankSummary:
     """Reads the rank's trace. A store that fails in the middle of it is asked again a few times."""
     for left in reversed(range(_TRIES)):
@@ -194,14 +194,16 @@ def _summarise(
                 show=show,
             )
         except NotFound:
-            return _problem_only(_source(rank), rank, Kind.RANK_MISSING, "the trace is not in the store any more")
+            return _problem_only(
+                _source(rank), rank, ProblemKind.RANK_MISSING, "the trace is not in the store any more"
+            )
         except StoreError as error:
             if not error.retryable or not left:
                 raise
     raise AssertionError("a loop over tries ends by itself")
 
 
-def _holds(store: Store, capture: StoredCapture, rank: int, files: RankFiles) -> bool:
+def _holds(store: Store, capture: CaptureInputs, rank: int, files: RankFiles) -> bool:
     """Tells whether there is a summary of just these files, made by this version."""
     if files.summary_bytes is None or files.summary_bytes > MOST_BYTES:
         return False
@@ -213,15 +215,15 @@ def _holds(store: Store, capture: StoredCapture, rank: int, files: RankFiles) ->
     return True
 
 
-def _take_summary(store: Store, capture: StoredCapture, rank: int, files: RankFiles) -> RankSummary:
+def _take_summary(store: Store, capture: CaptureInputs, rank: int, files: RankFiles) -> RankSummary:
     """The stored summary of a rank, or one that only says why there is none."""
     if files.summary_bytes is None:
         message = "the trace is there, its summary is not: the pod that should have made it did not end well"
-        return _problem_only(_source(rank), rank, Kind.RANK_NOT_SUMMARISED, message)
+        return _problem_only(_source(rank), rank, ProblemKind.RANK_NOT_SUMMARISED, message)
     source = f"ranks/{rank}/summary.json.gz"
     if files.summary_bytes > MOST_BYTES:
         message = f"{files.summary_bytes:,} bytes, {MOST_BYTES:,} are allowed"
-        return _problem_only(source, rank, Kind.SUMMARY_UNUSABLE, message)
+        return _problem_only(source, rank, ProblemKind.SUMMARY_UNUSABLE, message)
     try:
         data = store.get(keys.summary_key(capture.namespace, capture.uid, rank))
         # Without a trace it was made where the trace is, of files that the store never saw.
@@ -230,11 +232,11 @@ def _take_summary(store: Store, capture: StoredCapture, rank: int, files: RankFi
         summary = unpack_summary(data, rank, trace_bytes=files.trace_bytes, samples_bytes=files.samples_bytes or 0)
         return _with_operations(store, capture, rank, files, summary)
     except (Unusable, NotFound) as error:
-        return _problem_only(source, rank, Kind.SUMMARY_UNUSABLE, str(error))
+        return _problem_only(source, rank, ProblemKind.SUMMARY_UNUSABLE, str(error))
 
 
 def _with_operations(
-    store: Store, capture: StoredCapture, rank: int, files: RankFiles, summary: RankSummary
+    store: Store, capture: CaptureInputs, rank: int, files: RankFiles, summary: RankSummary
 ) -> RankSummary:
     """Joins what was too long for the summary; it must be of the length that the summary says."""
     if summary.operations or files.operations_bytes != summary.operations_bytes:
@@ -243,7 +245,7 @@ def _with_operations(
     return msgspec.structs.replace(summary, operations=data)
 
 
-def _problem_only(source: str, rank: int, kind: Kind, message: str) -> RankSummary:
+def _problem_only(source: str, rank: int, kind: ProblemKind, message: str) -> RankSummary:
     problems = Problems()
     problems.add(kind, message)
     return RankSummary(source=source, rank_number=rank, problems=problems.entries(source, rank))

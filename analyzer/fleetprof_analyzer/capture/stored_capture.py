@@ -28,7 +28,7 @@ from fleetprof_analyzer.capture.request_info import (
     sends_chosen_traces,
 )
 from fleetprof_analyzer.rank.iterations import RecordingTerms
-from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 
 _RANK: Final = re.compile(r"0|[1-9]\d{0,6}")
 
@@ -44,7 +44,7 @@ class RankFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredCapture:
+class CaptureInputs:
     """A capture's facts; `ranks` in rank order, those with a trace or a summary."""
 
     namespace: str
@@ -62,13 +62,13 @@ class StoredCapture:
         return self.ledger is not None or bool(self.ranks) or bool(self.problems)
 
 
-def read_capture(store: Store, namespace: str, uid: str) -> StoredCapture:
+def read_capture(store: Store, namespace: str, uid: str) -> CaptureInputs:
     """What the store holds of a capture. Raises StoreError; ValueError for a name that cannot be."""
     problems: list[Problem] = []
     ledger = _read_ledger(store, namespace, uid, problems)
     profile_request = read_request(get_if_there(store, keys.request_key(namespace, uid)))
     request = describe_request(profile_request, uid, namespace, ledger)
-    return StoredCapture(
+    return CaptureInputs(
         namespace=namespace,
         uid=uid,
         request=request,
@@ -106,7 +106,7 @@ def read_samples(open_file: Callable[[], IO[bytes]], problems: Problems) -> Rank
         return None
     except (OSError, EOFError, ValueError, zlib.error, msgspec.MsgspecError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or error
-        problems.add(Kind.SAMPLES_UNREADABLE, f"samples.json.gz cannot be read: {reason}")
+        problems.add(ProblemKind.SAMPLES_UNREADABLE, f"samples.json.gz cannot be read: {reason}")
         return None
     return samples
 
@@ -126,7 +126,9 @@ def _read_ledger(store: Store, namespace: str, uid: str, problems: list[Problem]
     try:
         return msgspec.json.decode(data, type=Ledger)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        problems.append(Problem(kind=Kind.LEDGER_UNREADABLE, message=f"ledger.json cannot be read: {error}"[:300]))
+        problems.append(
+            Problem(kind=ProblemKind.LEDGER_UNREADABLE, message=f"ledger.json cannot be read: {error}"[:300])
+        )
         return None
 
 

@@ -16,7 +16,7 @@ from fleetprof_store.base import Store, StoreError
 
 from fleetprof_analyzer.pyramid.fleet import write_fleet
 from fleetprof_analyzer.pyramid.writer import MOST_FILE_BYTES, write_rank
-from fleetprof_analyzer.rank.summary import Found
+from fleetprof_analyzer.rank.summary import TraceFindings
 
 _OF_A_RANK: Final = re.compile(r"rank-(0|[1-9]\d{0,6})\.bin")
 
@@ -30,7 +30,7 @@ class RankTimeline:
         self._rank = rank
         self._data = b""
 
-    def make(self, found: Found) -> None:
+    def make(self, found: TraceFindings) -> None:
         """Makes the file. Never raises: a fault of ours, or a lack of memory, is logged, and there is none."""
         try:
             self._data = write_rank(found, self._rank)

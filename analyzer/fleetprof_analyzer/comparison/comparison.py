@@ -14,7 +14,7 @@ from fleetprof_api.report.capture_cost import Phase
 from fleetprof_api.report.diff import Diff, MeasureChange, Side, StragglerSide, UnprofiledChange, Verdict
 from fleetprof_api.report.report import Rank, Report
 
-from fleetprof_analyzer.comparison.iterations import Samples, take_samples
+from fleetprof_analyzer.comparison.iterations import IterationSamples, take_samples
 from fleetprof_analyzer.comparison.listings import compare_collectives, compare_kernels, count_windows
 from fleetprof_analyzer.comparison.obstacles import CameAndWent, Circumstance, Obstacle
 from fleetprof_analyzer.comparison.runs import choose_runs
@@ -84,7 +84,7 @@ def find_changes(before: Report, after: Report) -> Compared:
     return Compared(diff, [], [*runs.circumstances, *_disagreement(measures, unprofiled)])
 
 
-def _describe(report: Report, ranks: Sequence[Rank], samples: Samples | None) -> Side:
+def _describe(report: Report, ranks: Sequence[Rank], samples: IterationSamples | None) -> Side:
     lengths = None if samples is None else samples.values.get("iteration")
     return Side(
         title=report.title,
@@ -103,7 +103,7 @@ def _all_like(report: Report, ranks: Sequence[Rank]) -> list[Rank]:
     return [rank for rank in report.ranks if rank.kind == ranks[0].kind]
 
 
-def _compare_measures(before: Samples, after: Samples, devices: int) -> list[MeasureChange]:
+def _compare_measures(before: IterationSamples, after: IterationSamples, devices: int) -> list[MeasureChange]:
     names = [
         name
         for name in MEASURES
@@ -138,7 +138,7 @@ def _compare_measures(before: Samples, after: Samples, devices: int) -> list[Mea
     return changes
 
 
-def _whole(name: str, length: float, devices: int, before: Samples) -> float:
+def _whole(name: str, length: float, devices: int, before: IterationSamples) -> float:
     """What a measure is a part of: the iteration, times devices for device time; of an energy the energy itself."""
     if MEASURES[name][0] != "ns":
         return float(before.values[name].mean())

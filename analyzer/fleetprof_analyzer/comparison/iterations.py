@@ -17,14 +17,14 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
+class IterationSamples:
     """`values[name]`, shape (n,), for every measure that is known in all n iterations; `labels` are their numbers."""
 
     labels: list[int]
     values: dict[str, Floats]
 
 
-def take_samples(ranks: Sequence[Rank]) -> Samples:
+def take_samples(ranks: Sequence[Rank]) -> IterationSamples:
     """The job's iterations over these ranks, at least one."""
     axis = match_iterations(ranks)
     whole = np.array(
@@ -43,4 +43,4 @@ def take_samples(ranks: Sequence[Rank]) -> Samples:
         if table.size and (10 * known >= 9 * len(ranks)).all():
             values[name] = np.nansum(table, axis=0) / known
     labels = [label for label, there in zip(axis.labels, wanted.tolist(), strict=True) if there]
-    return Samples(labels, values)
+    return IterationSamples(labels, values)

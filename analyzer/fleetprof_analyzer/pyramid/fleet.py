@@ -31,7 +31,7 @@ UNKNOWN: Final = -1
 Detail = Literal["full", "stages", "none"]
 
 
-class RankColumns(msgspec.Struct, frozen=True, kw_only=True):
+class FleetRanks(msgspec.Struct, frozen=True, kw_only=True):
     """Ranks in the report's order, columns of equal length.
 
     `shift_ns` was added to a rank's times, because its clock is further from the others' than an iteration is long.
@@ -54,7 +54,7 @@ class FleetHeader(msgspec.Struct, frozen=True, kw_only=True):
     origin_ns: str
     span_ns: int
     stages: tuple[str, ...] = STAGES
-    ranks: RankColumns
+    ranks: FleetRanks
     cells: Block
     cell_count: int
     cells_left_out: int
@@ -84,7 +84,7 @@ def write_fleet(report: Report, files: Mapping[int, int]) -> bytes:
         made_by=__version__,
         origin_ns=str(origin),
         span_ns=max((cell[2] + cell[3] for cell in cells), default=0),
-        ranks=RankColumns(
+        ranks=FleetRanks(
             rank=[rank.rank for rank in ranks],
             host=[rank.host_name[:200] for rank in ranks],
             kind=[rank.kind for rank in ranks],

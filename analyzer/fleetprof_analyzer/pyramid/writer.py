@@ -27,7 +27,7 @@ from fleetprof_analyzer.pyramid.levels import build_levels
 from fleetprof_analyzer.pyramid.names import classify, gather_names
 from fleetprof_analyzer.pyramid.nodes import Launches, sort_launches, write_nodes
 from fleetprof_analyzer.pyramid.tiles import LaneRows, write_level
-from fleetprof_analyzer.rank.summary import Found
+from fleetprof_analyzer.rank.summary import TraceFindings
 from fleetprof_analyzer.trace.trace import Category, Int64s, Rows, Trace
 
 MOST_RAW_ROWS: Final = 8_000_000
@@ -36,7 +36,7 @@ _MOST_DELAY_NS: Final = (1 << 32) - 2
 Bytes = npt.NDArray[np.int8]
 
 
-def write_rank(found: Found, rank: int | None) -> bytes:
+def write_rank(found: TraceFindings, rank: int | None) -> bytes:
     """The file of a trace that holds at least one row."""
     trace = found.trace
     category, name, place, start, duration = _columns(trace)
@@ -104,7 +104,7 @@ def _columns(trace: Trace) -> tuple[Bytes, npt.NDArray[np.int32], npt.NDArray[np
 
 
 def _find_launches(
-    found: Found, lanes: Lanes, category: Bytes, origin: int
+    found: TraceFindings, lanes: Lanes, category: Bytes, origin: int
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32]]:
     """`launched_ns` and `launch_lane` of all rows."""
     launched = np.zeros(len(lanes.order), np.uint32)
@@ -131,7 +131,7 @@ def _launches(rows: LaneRows, lanes: Lanes) -> Launches:
     return sort_launches(lanes.track.take(rows.launch_lane.take(at)), when, rows.duration_ns.take(at))
 
 
-def _find_parts(found: Found, origin: int) -> tuple[IterationColumns, StageColumns]:
+def _find_parts(found: TraceFindings, origin: int) -> tuple[IterationColumns, StageColumns]:
     """Iterations and their stages; the times of those that the backward passes bound where nothing marks them."""
     bounds = found.bounds or [(one.start_ns, one.start_ns + one.duration_ns) for one in found.iterations]
     numbers = [one.index for one in found.iterations] or list(range(len(bounds)))
@@ -150,7 +150,7 @@ def _find_parts(found: Found, origin: int) -> tuple[IterationColumns, StageColum
     return iterations, stages
 
 
-def _find_threads(found: Found, lanes: Lanes, category: Bytes) -> list[int]:
+def _find_threads(found: TraceFindings, lanes: Lanes, category: Bytes) -> list[int]:
     """Places of the threads that train, the main one first; where none is known, the one that was busy for longest."""
     there = set(lanes.track.tolist())
     if found.main_place in there:
@@ -163,7 +163,7 @@ def _find_threads(found: Found, lanes: Lanes, category: Bytes) -> list[int]:
     return [int(busy.argmax())]
 
 
-def _describe_tracks(found: Found, lanes: Lanes, category: Bytes, threads: Sequence[int]) -> Tracks:
+def _describe_tracks(found: TraceFindings, lanes: Lanes, category: Bytes, threads: Sequence[int]) -> Tracks:
     places = lanes.track[lanes.depth == 0].tolist()
     firsts = np.searchsorted(lanes.lane, np.flatnonzero(lanes.depth == 0))
     streams = (category.take(firsts) <= Category.MEMSET).tolist()

@@ -12,27 +12,27 @@ from typing import Final
 
 from fleetprof_api.report.report import Problem, Rank
 
-from fleetprof_analyzer.trace.problems import Kind, Problems
-from fleetprof_analyzer.trace.trace import Metadata
+from fleetprof_analyzer.trace.problems import ProblemKind, Problems
+from fleetprof_analyzer.trace.trace import TraceMetadata
 
 _IN_TEXT: Final = re.compile(r"(?:^|[^a-z])r(?:ank)?s?[-_/]?(\d{1,6})(?![0-9])", re.IGNORECASE)
 
 
-def identify(metadata: Metadata, source: str, assigned: int | None, problems: Problems) -> int | None:
+def identify(metadata: TraceMetadata, source: str, assigned: int | None, problems: Problems) -> int | None:
     """The rank of a trace; `assigned` is the one under which it was captured. None when nothing says it."""
     rank = metadata.rank
     by_id = _last_number(metadata.trace_id)
     if assigned is not None:
         if rank is not None and rank != assigned:
             problems.add(
-                Kind.RANK_CONTRADICTED, f"captured as rank {assigned}, but its distributedInfo says rank {rank}"
+                ProblemKind.RANK_CONTRADICTED, f"captured as rank {assigned}, but its distributedInfo says rank {rank}"
             )
         return assigned
     if rank is not None:
         return rank
     known = by_id if by_id is not None else _last_number(source)
     if known is None:
-        problems.add(Kind.RANK_UNKNOWN, "neither the trace nor its file name says which rank it is")
+        problems.add(ProblemKind.RANK_UNKNOWN, "neither the trace nor its file name says which rank it is")
     return known
 
 
@@ -44,7 +44,7 @@ def find_doubles(ranks: Sequence[tuple[int | None, str]]) -> list[Problem]:
             sources[rank].append(source)
     return [
         Problem(
-            kind=Kind.RANK_DUPLICATE,
+            kind=ProblemKind.RANK_DUPLICATE,
             message=f"{len(names)} traces claim rank {rank}: {', '.join(sorted(names)[:8])}; all are kept",
             count=len(names),
             rank=rank,

@@ -19,7 +19,7 @@ from fleetprof_api.report.report import Iteration
 from fleetprof_api.samples import RankSamples
 
 from fleetprof_analyzer.trace.naming import matcher
-from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_analyzer.trace.trace import Category, Int64s, Rows, Trace
 
 _OPTIMIZER_STEP: Final = re.compile(r"^Optimizer\.step#")
@@ -140,12 +140,12 @@ def _step_of_first_mark(marks: Rows, samples: RankSamples, problems: Problems) -
         if inside or cut:
             votes[int(numbers[following]) - position] += 1
     if not votes:
-        problems.add(Kind.STEPS_DO_NOT_MATCH, "no optimizer step of the trace is among the agent's step times")
+        problems.add(ProblemKind.STEPS_DO_NOT_MATCH, "no optimizer step of the trace is among the agent's step times")
         return None
     (number, agreeing), *_ = votes.most_common(1)
     if 2 * agreeing < len(marks) or 2 * agreeing <= votes.total():
         problems.add(
-            Kind.STEPS_DO_NOT_MATCH,
+            ProblemKind.STEPS_DO_NOT_MATCH,
             f"only {agreeing} of {len(marks)} optimizer steps of the trace agree with the agent's step times",
         )
         return None
@@ -230,5 +230,7 @@ def _without_fragment(iterations: list[Iteration], problems: Problems) -> list[I
     typical: Int64s = np.array([iteration.duration_ns for iteration in others], np.int64)
     if last.duration_ns * _FRAGMENT_DIVISOR >= int(np.median(typical)):
         return iterations
-    problems.add(Kind.ITERATION_FRAGMENT, f"ProfilerStep#{last.index} was cut after {last.duration_ns:,} ns; left out")
+    problems.add(
+        ProblemKind.ITERATION_FRAGMENT, f"ProfilerStep#{last.index} was cut after {last.duration_ns:,} ns; left out"
+    )
     return others

@@ -73,7 +73,7 @@ class RankSummary(msgspec.Struct, kw_only=True, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TraceFindings:
     """What was found in a trace on the way to its summary, for those who draw it.
 
     `works` are the rank's devices, or its host where it has none. `labels` are the pieces of each of the iterations at
@@ -97,7 +97,7 @@ def summarise(
     rank_number: int | None,
     terms: RecordingTerms,
     problems: Problems,
-    show: Callable[[Found], None] | None = None,
+    show: Callable[[TraceFindings], None] | None = None,
 ) -> RankSummary:
     """One rank's summary. `problems` holds what reading the trace has met, and receives what is met here.
 
@@ -188,7 +188,7 @@ def summarise(
         problems=problems.entries(trace.source, rank_number),
     )
     if show is not None:
-        show(Found(trace, works if on_host is None else [on_host], calls, iterations, *where))
+        show(TraceFindings(trace, works if on_host is None else [on_host], calls, iterations, *where))
     return summary
 
 

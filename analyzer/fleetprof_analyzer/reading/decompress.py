@@ -1,7 +1,7 @@
 """Turns a file object with a plain or gzip trace into blocks of plain bytes.
 
 Guarantees: streams (memory of a few blocks); several gzip members in a row are read as one; a cut or damaged gzip file
-yields what stands before the damage and counts the problem; a bomb ends at `Limits.decoded_bytes`. Source: RFC 1952;
+yields what stands before the damage and counts the problem; a bomb ends at `TraceLimits.decoded_bytes`. Source: RFC 1952;
 isal because it gunzips four times faster than zlib.
 """
 
@@ -10,8 +10,8 @@ from typing import IO, Final, cast
 
 from isal import isal_zlib
 
-from fleetprof_analyzer.trace.limits import Limits, refuse
-from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.trace.limits import TraceLimits, refuse
+from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 
 # isal types its error as a value, not as a class.
 _DAMAGED: Final = cast("type[Exception]", isal_zlib.error)
@@ -23,11 +23,11 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 31
 
 
-def read_blocks(file: IO[bytes], problems: Problems, limits: Limits) -> Iterator[bytes]:
-    """Yields the file's plain content in blocks of at most about 1 MiB. Raises Refused, OSError of the file."""
+def read_blocks(file: IO[bytes], problems: Problems, limits: TraceLimits) -> Iterator[bytes]:
+    """Yields the file's plain content in blocks of at most about 1 MiB. Raises LimitExceeded, OSError of the file."""
     first = file.read(_READ_BYTES)
     if not first:
-        problems.note(Kind.EMPTY_FILE)
+        problems.note(ProblemKind.EMPTY_FILE)
         return
     blocks = _gunzip(first, file, problems) if first.startswith(_GZIP_MAGIC) else _plain(first, file)
     total = 0
@@ -52,7 +52,7 @@ def _gunzip(first: bytes, file: IO[bytes], problems: Problems) -> Iterator[bytes
             # A bounded answer keeps a bomb from filling memory; the rest waits in unconsumed_tail.
             block = decoder.decompress(data, _GUNZIP_BYTES)
         except _DAMAGED as error:
-            problems.add(Kind.CORRUPT_GZIP, f"{error}; what stands before was read")
+            problems.add(ProblemKind.CORRUPT_GZIP, f"{error}; what stands before was read")
             return
         if block:
             yield block
@@ -64,7 +64,7 @@ def _gunzip(first: bytes, file: IO[bytes], problems: Problems) -> Iterator[bytes
             return
         if not data.startswith(_GZIP_MAGIC):
             if data.strip(b"\0"):
-                problems.add(Kind.CORRUPT_GZIP, "bytes that are no gzip follow its end; they were left out")
+                problems.add(ProblemKind.CORRUPT_GZIP, "bytes that are no gzip follow its end; they were left out")
             return
         decoder = isal_zlib.decompressobj(wbits=_GZIP_WINDOW)
-    problems.note(Kind.TRUNCATED)
+    problems.note(ProblemKind.TRUNCATED)

@@ -4,7 +4,7 @@ A trace is `{..., "traceEvents": [event, ...], ...}` or a bare `[event, ...]`, o
 the last place that looks like the border of two events and decoded at once; a wrong cut, or a value that strict JSON
 refuses, makes that fail (braces or quotes cannot balance otherwise), and then the block is walked event by event.
 
-Guarantees: memory of a few blocks plus one event (`Limits.event_bytes`); a bad event costs that event only; nothing
+Guarantees: memory of a few blocks plus one event (`TraceLimits.event_bytes`); a bad event costs that event only; nothing
 recurses, so nesting is bounded by the event's length. Each loss is counted in `Problems`.
 """
 
@@ -14,8 +14,8 @@ from typing import Final, Generic
 
 from fleetprof_analyzer.reading.event import REFUSALS, Decoded, Decoding
 from fleetprof_analyzer.reading.repair import repair
-from fleetprof_analyzer.trace.limits import Limits, refuse
-from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.trace.limits import TraceLimits, refuse
+from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 
 _BLOCK_BYTES: Final = 512 << 10
 # Events are a few hundred bytes; one that has not ended after this many is looked at for damage.
@@ -44,7 +44,7 @@ class EventStream(Generic[Decoded]):
         self,
         blocks: Iterator[bytes],
         problems: Problems,
-        limits: Limits,
+        limits: TraceLimits,
         decoding: Decoding[Decoded],
         take: Taker | None = None,
     ) -> None:
@@ -64,8 +64,8 @@ class EventStream(Generic[Decoded]):
         if before is None:
             return
         yield from self._read_events()
-        if not self._closed and not self._problems.count(Kind.CORRUPT_GZIP):
-            self._problems.note(Kind.TRUNCATED)
+        if not self._closed and not self._problems.count(ProblemKind.CORRUPT_GZIP):
+            self._problems.note(ProblemKind.TRUNCATED)
         if before:
             self.metadata = before + b'"traceEvents":[]' + (self._read_tail() if self._closed else b"}")
 
@@ -93,12 +93,12 @@ class EventStream(Generic[Decoded]):
                 self._buffer = text[1:]
                 return b""
             if text and not text.startswith(b"{"):
-                self._problems.add(Kind.NOT_A_TRACE, "the file is neither a JSON object nor a list")
+                self._problems.add(ProblemKind.NOT_A_TRACE, "the file is neither a JSON object nor a list")
                 return None
-            damaged = self._problems.count(Kind.CORRUPT_GZIP) > 0  # which is why nothing is there
+            damaged = self._problems.count(ProblemKind.CORRUPT_GZIP) > 0  # which is why nothing is there
             if not text and not more:
                 if not damaged:
-                    self._problems.note(Kind.EMPTY_FILE)
+                    self._problems.note(ProblemKind.EMPTY_FILE)
                 return None
             found = _find_list(text)
             if found is not None:
@@ -108,7 +108,7 @@ class EventStream(Generic[Decoded]):
             if not more and damaged:
                 return None
             if not more:
-                self._problems.add(Kind.NOT_A_TRACE, 'the file holds no list "traceEvents"')
+                self._problems.add(ProblemKind.NOT_A_TRACE, 'the file holds no list "traceEvents"')
                 return None
             if wanted > self._limits.metadata_bytes:
                 raise refuse("the text before the events", self._limits.metadata_bytes, "bytes")
@@ -177,8 +177,8 @@ class EventStream(Generic[Decoded]):
 
     def _lose_step(self) -> None:
         """Counts an event whose end cannot be found. Each costs a search, so their number is bounded."""
-        self._problems.add(Kind.LOST_EVENTS, "a quote without its partner")
-        if self._problems.count(Kind.LOST_EVENTS) > self._limits.lost_events:
+        self._problems.add(ProblemKind.LOST_EVENTS, "a quote without its partner")
+        if self._problems.count(ProblemKind.LOST_EVENTS) > self._limits.lost_events:
             raise refuse("the number of events without an end", self._limits.lost_events, "events")
 
     def _decode_one(self, text: bytes) -> Decoded | None:
@@ -189,9 +189,9 @@ class EventStream(Generic[Decoded]):
         try:
             event = self._decoding.one(repair(text))
         except REFUSALS as error:
-            self._problems.add(Kind.LOST_EVENTS, str(error))
+            self._problems.add(ProblemKind.LOST_EVENTS, str(error))
             return None
-        self._problems.add(Kind.REPAIRED_EVENTS, getattr(event, "name", ""))
+        self._problems.add(ProblemKind.REPAIRED_EVENTS, getattr(event, "name", ""))
         return event
 
     def _read_tail(self) -> bytes:

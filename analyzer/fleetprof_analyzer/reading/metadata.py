@@ -11,8 +11,8 @@ import msgspec
 
 from fleetprof_analyzer.reading.event import REFUSALS
 from fleetprof_analyzer.reading.repair import repair
-from fleetprof_analyzer.trace.problems import Kind, Problems
-from fleetprof_analyzer.trace.trace import Metadata
+from fleetprof_analyzer.trace.problems import ProblemKind, Problems
+from fleetprof_analyzer.trace.trace import TraceMetadata
 
 _NOTHING: Final = msgspec.Raw(b"null")
 _BASE: Final = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,19})\b')
@@ -43,7 +43,7 @@ class _Device(msgspec.Struct):
     name: str = ""
 
 
-def read_metadata(text: bytes, problems: Problems) -> Metadata:
+def read_metadata(text: bytes, problems: Problems) -> TraceMetadata:
     """Metadata from the object around the events; what is unreadable is counted and left empty."""
     try:
         around = msgspec.json.decode(text, type=_Around)
@@ -51,12 +51,12 @@ def read_metadata(text: bytes, problems: Problems) -> Metadata:
         try:
             around = msgspec.json.decode(repair(text), type=_Around)
         except REFUSALS as error:
-            problems.add(Kind.BAD_METADATA, f"the text around the events: {error}")
+            problems.add(ProblemKind.BAD_METADATA, f"the text around the events: {error}")
             return _search(text)
     distributed: _Distributed | None = _read(around.distributed_info, _Distributed | None, problems, "distributedInfo")
     base: int | None = _read(around.base_time_nanoseconds, int | None, problems, "baseTimeNanoseconds")
     devices: list[_Device] | None = _read(around.device_properties, list[_Device] | None, problems, "deviceProperties")
-    return Metadata(
+    return TraceMetadata(
         rank=None if distributed is None else _natural(distributed.rank),
         world_size=None if distributed is None else _natural(distributed.world_size),
         trace_id=(_read(around.trace_id, str | None, problems, "trace_id") or "")[:200],
@@ -71,7 +71,7 @@ def _read(raw: msgspec.Raw, kind: Any, problems: Problems, name: str) -> Any:
     try:
         return msgspec.json.decode(raw, type=kind)
     except REFUSALS as error:
-        problems.add(Kind.BAD_METADATA, f"{name}: {error}")
+        problems.add(ProblemKind.BAD_METADATA, f"{name}: {error}")
         return None
 
 
@@ -87,8 +87,8 @@ def _natural(value: int | None) -> int | None:
     return value if value is not None and 0 <= value < 1 << 31 else None
 
 
-def _search(text: bytes) -> Metadata:
+def _search(text: bytes) -> TraceMetadata:
     """The two facts that matter most, from text that is no JSON."""
     base, rank = _BASE.search(text), _RANK.search(text)
     base_ns = None if base is None or int(base[1]) >= _LARGEST_BASE_NS else int(base[1])
-    return Metadata(rank=None if rank is None else int(rank[1]), base_ns=base_ns)
+    return TraceMetadata(rank=None if rank is None else int(rank[1]), base_ns=base_ns)

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_analyzer.trace.trace import Bools, Rows
 
 _DAY_NS: Final = 86_400 * 10**9
@@ -21,16 +21,16 @@ def drop_impossible(rows: Rows, window_end_ns: int | None, problems: Problems) -
     if len(rows) == 0:
         return rows
     far = np.abs(rows.start_ns) > _FARTHEST_NS
-    problems.add(Kind.BAD_TIMES, count=int(far.sum()))
+    problems.add(ProblemKind.BAD_TIMES, count=int(far.sum()))
     negative = ~far & (rows.duration_ns < 0)
-    problems.add(Kind.NEGATIVE_DURATION, count=int(negative.sum()))
+    problems.add(ProblemKind.NEGATIVE_DURATION, count=int(negative.sum()))
     if (far | negative).any():
         rows = rows.select(~(far | negative))
     absurd = rows.duration_ns > _DAY_NS
     long = ~absurd & rows.on_device & (rows.duration_ns > _LONG_NS)
     if long.any():
         absurd |= long & (_ends_after_all(rows, window_end_ns) | _runs_over_its_stream(rows, long))
-    problems.add(Kind.ABSURD_DURATION, count=int(absurd.sum()))
+    problems.add(ProblemKind.ABSURD_DURATION, count=int(absurd.sum()))
     return rows.select(~absurd) if absurd.any() else rows
 
 

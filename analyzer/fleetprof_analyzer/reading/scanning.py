@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from fleetprof_analyzer.reading.columns.columns import INSTANTS, LEAST_FRAME_NS, Columns
+from fleetprof_analyzer.reading.columns.columns import INSTANTS, LEAST_FRAME_NS, RowCollector
 from fleetprof_analyzer.reading.columns.growing import NUMBERED
 from fleetprof_analyzer.reading.columns.vocabulary import LONGEST_INPUTS
 from fleetprof_analyzer.reading.event import LEFT_OUT, EventArgs, Instant
@@ -41,7 +41,7 @@ def accelerator() -> Any:
         return None
 
 
-def make_scanner(columns: Columns) -> "Scanner | None":
+def make_scanner(columns: RowCollector) -> "Scanner | None":
     """A scanner into these columns; None where the accelerator is not installed."""
     compiled = accelerator()
     return None if compiled is None else Scanner(compiled, columns)
@@ -50,7 +50,7 @@ def make_scanner(columns: Columns) -> "Scanner | None":
 class Scanner:
     """Takes blocks of one trace. What it has taken stands in the columns after `hand_over`."""
 
-    def __init__(self, compiled: Any, columns: Columns) -> None:
+    def __init__(self, compiled: Any, columns: RowCollector) -> None:
         self._columns = columns
         self._numbering = _Numbering(columns)
         categories = {**CATEGORIES, PYTHON_FUNCTION: _FRAME}
@@ -72,7 +72,7 @@ class Scanner:
     def take(self, text: bytes, length: int) -> bool:
         """Takes the events of text[:length], with commas between them; false: not taken.
 
-        Raises Refused.
+        Raises LimitExceeded.
         """
         scanned = self._compiled.scan(text, length)
         if scanned is None:
@@ -108,7 +108,7 @@ class Scanner:
 class _Numbering:
     """The reader's numbers of texts, as the trace writes them; the scanner asks once for each."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: RowCollector) -> None:
         self._vocabulary, self._memory = columns.vocabulary, columns.memory
 
     def name(self, name: bytes) -> tuple[int, bool]:

@@ -22,13 +22,13 @@ from fleetprof_analyzer.timeline.events.clocks import Clocks, tie_clocks
 from fleetprof_analyzer.timeline.events.copies import Cut, Rewriter
 from fleetprof_analyzer.timeline.events.facts import TraceFacts, find_facts
 from fleetprof_analyzer.timeline.events.marks import Span
-from fleetprof_analyzer.timeline.events.numbering import ArrowIds, Numbers, Places
+from fleetprof_analyzer.timeline.events.numbering import ArrowIds, Numbers, TimelinePlaces
 from fleetprof_analyzer.timeline.events.verdict_marks import mark_findings, mark_straggler
-from fleetprof_analyzer.timeline.events.waits import Waits
+from fleetprof_analyzer.timeline.events.waits import CollectiveWaits
 from fleetprof_analyzer.timeline.plan import EVERYTHING, RankShare, choose_origin, extend, place_ranks
-from fleetprof_analyzer.timeline.window import NoSuchPart, Window, describe, find_iterations
-from fleetprof_analyzer.trace.limits import Limits, Refused
-from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.timeline.window import CutWindow, NoSuchPart, describe, find_iterations
+from fleetprof_analyzer.trace.limits import LimitExceeded, TraceLimits
+from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 
 Open = Callable[[], IO[bytes]]
 Write = Callable[[bytes], object]
@@ -62,7 +62,7 @@ class MergedTrace:
 class Wanted:
     """What to cut: a window, and ranks; None: those that the report points at."""
 
-    window: Window
+    window: CutWindow
     ranks: Sequence[int] | None = None
 
 
@@ -82,7 +82,7 @@ def write_merged_trace(
     iterations = find_iterations(wanted.window, entries, report.ranks)
     clocks = tie_clocks(operations, entries, report.ranks)
     places = place_ranks(wanted.window, iterations, entries, clocks)
-    waits = Waits(clocks.matched)
+    waits = CollectiveWaits(clocks.matched)
     facts: dict[str, TraceFacts] = {}
     placed = {place.entry.source for place in places}
     left_out = [f"{_name(one)}: its trace holds none of it" for one in entries if one.source not in placed]
@@ -92,7 +92,7 @@ def write_merged_trace(
             with traces[source]() as file:
                 trace = read_trace(file, source, Problems())
             facts[source] = find_facts(trace, place.entry, place.span, waits)
-        except Refused as error:
+        except LimitExceeded as error:
             left_out.append(f"{_name(place.entry)}: {error}")
     places = [place for place in places if place.entry.source in facts]
     if not places:
@@ -172,14 +172,14 @@ class _Writer:
         cut = Cut(
             (place.span[0] - facts.base_ns, place.span[1] - facts.base_ns), facts.base_ns + shift, facts.long_work
         )
-        rewriter = Rewriter(cut, Places(self._numbers), ArrowIds(position, len(self._places)), problems)
+        rewriter = Rewriter(cut, TimelinePlaces(self._numbers), ArrowIds(position, len(self._places)), problems)
         try:
             with opened() as file:
-                stream = EventStream(read_blocks(file, problems, Limits()), problems, Limits(), AS_TEXT)
+                stream = EventStream(read_blocks(file, problems, TraceLimits()), problems, TraceLimits(), AS_TEXT)
                 for texts in stream:
                     self._put(rewriter.rewrite(texts))
-        except Refused as error:
-            problems.add(Kind.REFUSED, str(error))
+        except LimitExceeded as error:
+            problems.add(ProblemKind.REFUSED, str(error))
         self._name(place, rewriter, sort)
         self._problems += problems.entries(entry.source, entry.rank)
         return CutRank(entry.rank, entry.source, place.offset_ns, rewriter.kept, place.apart)

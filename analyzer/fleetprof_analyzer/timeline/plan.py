@@ -12,7 +12,7 @@ from fleetprof_api.report.report import Rank
 
 from fleetprof_analyzer.timeline.events.clocks import Clocks
 from fleetprof_analyzer.timeline.events.marks import Span
-from fleetprof_analyzer.timeline.window import Window, bounds_of
+from fleetprof_analyzer.timeline.window import CutWindow, bounds_of
 
 EVERYTHING: Final[Span] = (-(1 << 61), 1 << 61)
 _HOUR_NS: Final = 3600 * 10**9
@@ -35,7 +35,7 @@ class RankShare:
 
 
 def place_ranks(
-    window: Window, iterations: tuple[int, int] | None, entries: Sequence[Rank], clocks: Clocks
+    window: CutWindow, iterations: tuple[int, int] | None, entries: Sequence[Rank], clocks: Clocks
 ) -> list[RankShare]:
     """One for each entry that holds something of the window, in their order."""
     spans = {entry.source: _own_span(window, iterations, entry) for entry in entries}
@@ -66,7 +66,7 @@ def choose_origin(first_ns: Sequence[int]) -> int:
     return (min(first_ns) - _HOUR_NS) // _HOUR_NS * _HOUR_NS
 
 
-def _own_span(window: Window, iterations: tuple[int, int] | None, entry: Rank) -> Span | None:
+def _own_span(window: CutWindow, iterations: tuple[int, int] | None, entry: Rank) -> Span | None:
     if iterations is not None:
         return bounds_of(entry, iterations)
     if window.kind == "time":
@@ -75,7 +75,7 @@ def _own_span(window: Window, iterations: tuple[int, int] | None, entry: Rank) -
 
 
 def _common_span(
-    window: Window, entries: Sequence[Rank], spans: Mapping[str, Span | None], clocks: Clocks
+    window: CutWindow, entries: Sequence[Rank], spans: Mapping[str, Span | None], clocks: Clocks
 ) -> Span | None:
     """The window of the ranks whose clocks are tied, on the common clock."""
     tied = [entry for entry in entries if entry.source in clocks.offset_ns and spans[entry.source] is not None]

@@ -23,7 +23,7 @@ class NoSuchPart(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class CutWindow:
     """`first` and `last` are indices of iterations, both inside, or ns from the start of the recording."""
 
     kind: Literal["iterations", "worst", "time", "all"]
@@ -31,19 +31,19 @@ class Window:
     last: int = 0
 
 
-def parse_window(text: str) -> Window:
+def parse_window(text: str) -> CutWindow:
     """`7`, `7..9`, `worst`, `all`, `250ms..1.5s`. Raises ValueError with the rule."""
     if text == "worst":
-        return Window("worst")
+        return CutWindow("worst")
     if text == "all":
-        return Window("all")
+        return CutWindow("all")
     if match := _ITERATIONS.fullmatch(text):
-        window = Window("iterations", int(match[1]), int(match[2] or match[1]))
+        window = CutWindow("iterations", int(match[1]), int(match[2] or match[1]))
         if window.last < window.first:
             raise ValueError(f"{text!r} must go from a lower to a higher iteration")
         return window
     if match := _SPAN.fullmatch(text):
-        window = Window("time", _nanoseconds(match[1], match[2]), _nanoseconds(match[3], match[4]))
+        window = CutWindow("time", _nanoseconds(match[1], match[2]), _nanoseconds(match[3], match[4]))
         if window.last <= window.first:
             raise ValueError(f"{text!r} must go from an earlier to a later time")
         return window
@@ -55,7 +55,7 @@ def _nanoseconds(digits: str, unit: str) -> int:
     return (int(whole) * 10**9 + int(rest.ljust(9, "0"))) * _UNITS_NS[unit] // 10**9
 
 
-def find_iterations(window: Window, ranks: Sequence[Rank], job: Sequence[Rank]) -> tuple[int, int] | None:
+def find_iterations(window: CutWindow, ranks: Sequence[Rank], job: Sequence[Rank]) -> tuple[int, int] | None:
     """First and last index of the iterations to cut from `ranks`; None where the window is none of iterations.
 
     The slowest is that of the whole `job`: the largest mean over its ranks. Raises NoSuchPart.
@@ -95,7 +95,7 @@ def bounds_of(rank: Rank, iterations: tuple[int, int]) -> tuple[int, int] | None
     return min(one.start_ns for one in found), max(one.start_ns + one.duration_ns for one in found)
 
 
-def describe(window: Window, iterations: tuple[int, int] | None) -> str:
+def describe(window: CutWindow, iterations: tuple[int, int] | None) -> str:
     """The window in words."""
     if iterations is not None:
         several = iterations[0] != iterations[1]

@@ -1,18 +1,18 @@
 """How much of an untrusted trace is read before it is refused.
 
-Guarantees: a reader's memory is bounded by these numbers, whatever the file claims; passing one raises `Refused`, whose
-message names the limit.
+Guarantees: a reader's memory is bounded by these numbers, whatever the file claims; passing one raises
+`LimitExceeded`, whose message names the limit.
 """
 
 from dataclasses import dataclass
 
 
-class Refused(Exception):
+class LimitExceeded(Exception):
     """The input passes a limit and is not read further."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TraceLimits:
     """Upper limits of one trace. The defaults hold traces several times larger than the largest seen in the field."""
 
     decoded_bytes: int = 8 << 30  # after gunzip; a bomb ends here
@@ -26,6 +26,6 @@ class Limits:
     cpu_s_per_mib: float = 2.0  # and this for each MiB as it is stored: honest ones take a tenth of it
 
 
-def refuse(what: str, limit: int, unit: str) -> Refused:
+def refuse(what: str, limit: int, unit: str) -> LimitExceeded:
     """The error for a passed limit, worded for people."""
-    return Refused(f"{what} passes the limit of {limit:,} {unit}; it was not read further")
+    return LimitExceeded(f"{what} passes the limit of {limit:,} {unit}; it was not read further")

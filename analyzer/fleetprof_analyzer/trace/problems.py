@@ -10,7 +10,7 @@ from typing import Final
 from fleetprof_api.report.report import Problem
 
 
-class Kind(StrEnum):
+class ProblemKind(StrEnum):
     """What can be wrong with input; the value is `Problem.kind` in the report."""
 
     EMPTY_FILE = "empty_file"
@@ -43,14 +43,14 @@ class Kind(StrEnum):
 
 
 _SENTENCES: Final = {
-    Kind.EMPTY_FILE: "the file is empty",
-    Kind.NO_EVENTS: "the trace holds no event with a duration",
-    Kind.TRUNCATED: "the file ends in the middle; what stands before was read",
-    Kind.REPAIRED_EVENTS: "events with values that JSON does not allow were repaired and used",
-    Kind.LOST_EVENTS: "events that cannot be read were left out",
-    Kind.BAD_TIMES: "events without a readable time were left out",
-    Kind.NEGATIVE_DURATION: "events with a negative duration were left out",
-    Kind.ABSURD_DURATION: "events with an impossible duration were left out",
+    ProblemKind.EMPTY_FILE: "the file is empty",
+    ProblemKind.NO_EVENTS: "the trace holds no event with a duration",
+    ProblemKind.TRUNCATED: "the file ends in the middle; what stands before was read",
+    ProblemKind.REPAIRED_EVENTS: "events with values that JSON does not allow were repaired and used",
+    ProblemKind.LOST_EVENTS: "events that cannot be read were left out",
+    ProblemKind.BAD_TIMES: "events without a readable time were left out",
+    ProblemKind.NEGATIVE_DURATION: "events with a negative duration were left out",
+    ProblemKind.ABSURD_DURATION: "events with an impossible duration were left out",
 }
 
 
@@ -58,10 +58,10 @@ class Problems:
     """The problems of one file, by kind."""
 
     def __init__(self) -> None:
-        self._counts: dict[Kind, int] = {}
-        self._examples: dict[Kind, str] = {}
+        self._counts: dict[ProblemKind, int] = {}
+        self._examples: dict[ProblemKind, str] = {}
 
-    def add(self, kind: Kind, example: str = "", count: int = 1) -> None:
+    def add(self, kind: ProblemKind, example: str = "", count: int = 1) -> None:
         """Counts `count` more of `kind`; the first example is kept, at most 200 characters of it."""
         if count <= 0:
             return
@@ -69,24 +69,24 @@ class Problems:
         if example:
             self._examples.setdefault(kind, example[:200])
 
-    def note(self, kind: Kind, example: str = "") -> None:
+    def note(self, kind: ProblemKind, example: str = "") -> None:
         """Counts `kind` unless it was counted already."""
         if kind not in self._counts:
             self.add(kind, example)
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: ProblemKind) -> int:
         """How many of `kind` were counted."""
         return self._counts.get(kind, 0)
 
     def entries(self, source: str, rank: int | None) -> list[Problem]:
-        """The report's entries for one file, in the order of `Kind`."""
+        """The report's entries for one file, in the order of `ProblemKind`."""
         return [
             Problem(kind=kind, message=self._message(kind), count=self._counts[kind], source=source, rank=rank)
-            for kind in Kind
+            for kind in ProblemKind
             if kind in self._counts
         ]
 
-    def _message(self, kind: Kind) -> str:
+    def _message(self, kind: ProblemKind) -> str:
         sentence, example = _SENTENCES.get(kind, ""), self._examples.get(kind, "")
         if not sentence:
             return example

@@ -192,7 +192,7 @@ NO_MEMORY: Final = MemoryRows([], _NO_INT64S, _NO_INT64S, _NO_INT64S, _NO_INT64S
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
+class TraceMetadata:
     """What a trace says about itself; None or "" where it does not."""
 
     rank: int | None = None
@@ -209,7 +209,7 @@ class Trace:
     """One file as read. `places` are (device, stream) for device rows and (process, thread) for host rows."""
 
     source: str
-    metadata: Metadata
+    metadata: TraceMetadata
     rows: Rows
     names: list[str]
     places: list[Place]

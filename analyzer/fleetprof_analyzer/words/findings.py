@@ -12,12 +12,12 @@ from fleetprof_api.report.stragglers import Stragglers
 from fleetprof_analyzer.job.findings.found import (
     ExposedCommunication,
     ExposedCopies,
-    Found,
     FullHosts,
     HeldUp,
     HostLoading,
     HostSilence,
     IdleDevice,
+    MeasuredFinding,
     WaitsForCores,
 )
 from fleetprof_analyzer.words.exposed_communication import say_exposed_communication
@@ -26,12 +26,12 @@ from fleetprof_analyzer.words.idle_device import say_idle_device
 from fleetprof_analyzer.words.straggler_advice import straggler_advice
 
 
-def say_findings(found: Sequence[Found], stragglers: Stragglers | None) -> list[Finding]:
+def say_findings(found: Sequence[MeasuredFinding], stragglers: Stragglers | None) -> list[Finding]:
     """In the same order; `stragglers` is the report's section, with its reason in words."""
     return [_say(one, stragglers) for one in found]
 
 
-def _say(found: Found, stragglers: Stragglers | None) -> Finding:
+def _say(found: MeasuredFinding, stragglers: Stragglers | None) -> Finding:
     message, advice = _say_facts(found, stragglers)
     return Finding(
         kind=found.kind,
@@ -46,7 +46,7 @@ def _say(found: Found, stragglers: Stragglers | None) -> Finding:
     )
 
 
-def _say_facts(found: Found, stragglers: Stragglers | None) -> tuple[str, str]:
+def _say_facts(found: MeasuredFinding, stragglers: Stragglers | None) -> tuple[str, str]:
     """(what it is, what to try)."""
     match facts := found.facts:
         case HeldUp():

@@ -18,7 +18,7 @@ from fleetprof_api.report.report import Rank, Report
 
 
 @dataclass(frozen=True)
-class Found:
+class RankPieces:
     """One rank's pieces by iteration (Unix ns), and the process that it was."""
 
     rank: int
@@ -27,19 +27,19 @@ class Found:
     as_reported: bool  # their sums are those of the report
 
 
-def read_found(capture: Path) -> list[Found]:
+def read_found(capture: Path) -> list[RankPieces]:
     """Of each rank of a capture in the store, by the analyzer as it is now."""
     report = msgspec.json.decode((capture / "report.json").read_bytes(), type=Report)
     return [_of_rank(rank, capture / rank.source) for rank in report.ranks]
 
 
-def _of_rank(rank: Rank, path: Path) -> Found:
+def _of_rank(rank: Rank, path: Path) -> RankPieces:
     pid = msgspec.json.decode(gzip.decompress(path.with_name("samples.json.gz").read_bytes()))["pid"]
     with path.open("rb") as file:
         trace = read_trace(file, path.name, Problems())
     thread = find_main_thread(trace, find_calls(trace))
     if thread is None or rank.rank is None:
-        return Found(rank.rank or 0, pid, [], as_reported=True)
+        return RankPieces(rank.rank or 0, pid, [], as_reported=True)
     passes = find_passes(thread)
     bounds = [(one.start_ns, one.start_ns + one.duration_ns) for one in rank.iterations]
     labels, _ = label_iterations(trace, thread, passes, bounds or bound_by_passes(thread, passes))
@@ -47,4 +47,4 @@ def _of_rank(rank: Rank, path: Path) -> Found:
     for start, end, stage in (label for each in labels for label in each):
         sums[stage] += end - start
     stage_times = {} if rank.stages is None else {one.stage: one.time_ns for one in rank.stages.stages if one.time_ns}
-    return Found(rank.rank, pid, labels, as_reported=dict(sums) == stage_times)
+    return RankPieces(rank.rank, pid, labels, as_reported=dict(sums) == stage_times)

@@ -13,7 +13,7 @@ LABELS = ("", "data_loading", "forward", "loss", "backward", "zero_grad", "optim
 
 
 @dataclass(frozen=True)
-class Truth:
+class StampedTruth:
     """`labels[i]` holds from `at_ns[i]` (Unix ns, ascending) up to `at_ns[i + 1]`; numbers of LABELS.
 
     `waited_ns[i]`: for how long the thread waited for a core meanwhile; 0 for the last.
@@ -24,8 +24,8 @@ class Truth:
     waited_ns: npt.NDArray[np.int64]
 
 
-def read_truth(folder: Path, pid: int) -> Truth:
+def read_truth(folder: Path, pid: int) -> StampedTruth:
     """The annotations of a process. Raises OSError where it wrote none."""
     words = np.fromfile(folder / f"{pid}.stamps", np.int64).reshape(-1, 3)
     words = words[words[:, 0] > 0]
-    return Truth(words[:, 0], words[:, 1], np.diff(words[:, 2], append=words[-1:, 2]))
+    return StampedTruth(words[:, 0], words[:, 1], np.diff(words[:, 2], append=words[-1:, 2]))

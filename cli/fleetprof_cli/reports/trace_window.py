@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from fleetprof_analyzer.timeline.window import NoSuchPart, Window, parse_window
+from fleetprof_analyzer.timeline.window import CutWindow, NoSuchPart, parse_window
 
 from fleetprof_cli.capture.rank_numbers import read_ranks
 from fleetprof_cli.exit_codes import ExitCode
@@ -47,7 +47,7 @@ def cut_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return window_options(command)
 
 
-def _read_window(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Window | None:
+def _read_window(_context: click.Context, _parameter: click.Parameter, value: str | None) -> CutWindow | None:
     try:
         return None if value is None else parse_window(value)
     except ValueError as error:

@@ -19,7 +19,7 @@ from fleetprof_api.hub import hub_pb2 as pb
 
 from fleetprof_operator.hub.access.authentication import Principal
 from fleetprof_operator.hub.access.call_authentication import CallAuthentication, Context, read_peer
-from fleetprof_operator.hub.access.call_refusals import CallRefusals, Refusal
+from fleetprof_operator.hub.access.call_refusals import CallRefusal, CallRefusals
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.sidecars.holdings import OverBudget
 from fleetprof_operator.hub.sidecars.messages import ProtocolError, parse_message
@@ -45,7 +45,7 @@ class _Link:
         self.status = grpc.StatusCode.OK
         self.why = ""
         self.ended = asyncio.Event()
-        self.refusal: Refusal | None = None
+        self.refusal: CallRefusal | None = None
 
     def send(self, message: pb.HubMessage) -> None:
         if self.why:
@@ -53,7 +53,7 @@ class _Link:
         now, size_bytes = time.monotonic(), message.ByteSize()
         is_late = bool(self._waiting) and now - self._waiting[0][2] > UNREAD_S
         if is_late or (self._waiting and self._waiting_bytes + size_bytes > MOST_WAITING_BYTES):
-            self.refusal = Refusal.NOT_READING
+            self.refusal = CallRefusal.NOT_READING
             self.end(grpc.StatusCode.RESOURCE_EXHAUSTED, "the sidecar does not read what the hub sends")
             return
         self._waiting.append((message, size_bytes, now))
@@ -168,10 +168,10 @@ class Streams:
                     task.add_done_callback(uploads.discard)
             link.end(grpc.StatusCode.OK, "the sidecar ended the stream")
         except ProtocolError as error:
-            self._refusals.note(Refusal.PROTOCOL, who, str(error))
+            self._refusals.note(CallRefusal.PROTOCOL, who, str(error))
             link.end(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except OverBudget as error:
-            self._refusals.note(Refusal.BUDGET, who, str(error))
+            self._refusals.note(CallRefusal.BUDGET, who, str(error))
             link.end(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         except StopAsyncIteration:
             link.end(grpc.StatusCode.OK, "the stream was empty")

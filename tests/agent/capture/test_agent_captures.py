@@ -7,13 +7,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from harness.training.agent_ground import Ground
+from harness.training.agent_ground import AgentGround
 from harness.training.agent_job import TRAIN, read_marks, read_times
 
 pytestmark = pytest.mark.torch
 
 
-def test_window_begins_with_the_step_that_was_asked_for(ground: Ground, python: str, prelude: str) -> None:
+def test_window_begins_with_the_step_that_was_asked_for(ground: AgentGround, python: str, prelude: str) -> None:
     """Kineto is sent F - 2 (kineto_config); the trace's marks hold exactly the ends of the steps F, F + 1, ..."""
     side = ground.side
     job = ground.start(python, prelude + TRAIN)
@@ -32,7 +32,7 @@ def test_window_begins_with_the_step_that_was_asked_for(ground: Ground, python: 
     assert job.stop() == 0
 
 
-def test_times_are_whole_and_in_order(ground: Ground, newest: str, prelude: str) -> None:
+def test_times_are_whole_and_in_order(ground: AgentGround, newest: str, prelude: str) -> None:
     side = ground.side
     job = ground.start(newest, prelude + TRAIN)
     side.await_message("steps", lambda message: message["step"] > 20)
@@ -52,7 +52,7 @@ def test_times_are_whole_and_in_order(ground: Ground, newest: str, prelude: str)
     ids=["end", "sys.exit", "exception", "stacks"],
 )
 def test_exit_while_collecting_keeps_the_exit_code(
-    ground: Ground, python: str, prelude: str, ending: str, code: int, collect: tuple[str, ...]
+    ground: AgentGround, python: str, prelude: str, ending: str, code: int, collect: tuple[str, ...]
 ) -> None:
     """Without the guard each of these dies by SIGSEGV (kineto.py)."""
     side = ground.side
@@ -66,7 +66,7 @@ def test_exit_while_collecting_keeps_the_exit_code(
     assert ground.agent_sockets() == []
 
 
-def test_exit_is_guarded_even_when_the_order_to_watch_was_lost(ground: Ground, newest: str, prelude: str) -> None:
+def test_exit_is_guarded_even_when_the_order_to_watch_was_lost(ground: AgentGround, newest: str, prelude: str) -> None:
     side = ground.side
     job = ground.start(newest, prelude + TRAIN)
     now = side.await_message("steps", lambda message: message["iteration_ns"] > 0)
@@ -75,7 +75,7 @@ def test_exit_is_guarded_even_when_the_order_to_watch_was_lost(ground: Ground, n
     assert job.stop() == 0
 
 
-def test_exit_without_the_agent_is_what_the_guard_is_for(ground: Ground, python: str, prelude: str) -> None:
+def test_exit_without_the_agent_is_what_the_guard_is_for(ground: AgentGround, python: str, prelude: str) -> None:
     """If this fails, PyTorch has cured its exit, and the guard can go for versions from then on."""
     side = ground.side
     script = prelude + TRAIN.replace("while", "iterate(model, optimizer)\nprint('steps', flush=True)\nwhile")
@@ -87,7 +87,7 @@ def test_exit_without_the_agent_is_what_the_guard_is_for(ground: Ground, python:
     assert side.messages == []
 
 
-def test_exit_while_the_trace_is_written_completes_it(ground: Ground, python: str, prelude: str) -> None:
+def test_exit_while_the_trace_is_written_completes_it(ground: AgentGround, python: str, prelude: str) -> None:
     side = ground.side
     script = """
 model, optimizer = make()
@@ -108,7 +108,7 @@ while not is_stopped():
     assert len(read_marks(side.trace("write"))) >= 30
 
 
-def test_killed_while_collecting(ground: Ground, newest: str, prelude: str) -> None:
+def test_killed_while_collecting(ground: AgentGround, newest: str, prelude: str) -> None:
     side = ground.side
     job = ground.start(newest, prelude + TRAIN)
     now = side.await_message("steps", lambda message: message["iteration_ns"] > 0)
@@ -121,7 +121,7 @@ def test_killed_while_collecting(ground: Ground, newest: str, prelude: str) -> N
 
 
 @pytest.mark.parametrize("state", ["pending", "collecting", "forgotten"])
-def test_cancel_in_the_process(ground: Ground, python: str, prelude: str, state: str) -> None:
+def test_cancel_in_the_process(ground: AgentGround, python: str, prelude: str, state: str) -> None:
     """A cancelled order leaves nothing, and the next one works. `forgotten`: the agent was never told to watch.
 
     PyTorch 2.13 keeps a pending order, so there it is dropped when it begins.
@@ -149,7 +149,7 @@ def test_cancel_in_the_process(ground: Ground, python: str, prelude: str, state:
     assert job.stop() == 0
 
 
-def test_own_profiler_of_the_job_is_not_disturbed_by_a_cancel(ground: Ground, python: str, prelude: str) -> None:
+def test_own_profiler_of_the_job_is_not_disturbed_by_a_cancel(ground: AgentGround, python: str, prelude: str) -> None:
     script = """
 model, optimizer = make()
 while not os.path.exists(os.environ["PROFILE"]):
@@ -175,7 +175,7 @@ print(sum(event.name.startswith("Optimizer.step#") for event in own.events()) > 
     assert "True" in job.output
 
 
-def test_no_thread_outside_a_capture(ground: Ground, newest: str, prelude: str) -> None:
+def test_no_thread_outside_a_capture(ground: AgentGround, newest: str, prelude: str) -> None:
     script = """
 import threading
 model, optimizer = make()
@@ -209,7 +209,7 @@ while not is_stopped():
 """
 
 
-def test_the_training_thread_is_seen_where_it_is(ground: Ground, python: str, prelude: str) -> None:
+def test_the_training_thread_is_seen_where_it_is(ground: AgentGround, python: str, prelude: str) -> None:
     job = ground.start(python, prelude + SLEEPY)
     side = ground.side
     side.await_trainer()

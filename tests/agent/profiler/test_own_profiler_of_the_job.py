@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.training.agent_ground import Ground
+from harness.training.agent_ground import AgentGround
 from harness.training.agent_job import read_marks
 from harness.training.profiled_job import PROFILED
 
@@ -24,7 +24,7 @@ PHASE = "phase"
 class Scene:
     """A job, what it is told, and orders for it."""
 
-    def __init__(self, ground: Ground, python: str, prelude: str, **environment: str) -> None:
+    def __init__(self, ground: AgentGround, python: str, prelude: str, **environment: str) -> None:
         self.side = ground.side
         self._phase: Path = ground.scratch / PHASE
         self._numbers = count()
@@ -87,7 +87,7 @@ class Scene:
 
 
 @pytest.mark.attack
-def test_each_of_the_jobs_own_traces_is_what_it_is_without_us(ground: Ground, python: str, prelude: str) -> None:
+def test_each_of_the_jobs_own_traces_is_what_it_is_without_us(ground: AgentGround, python: str, prelude: str) -> None:
     scene = Scene(ground, python, prelude)
     side = scene.side
     scene.enter("warmup")
@@ -144,7 +144,7 @@ def test_each_of_the_jobs_own_traces_is_what_it_is_without_us(ground: Ground, py
 
 
 @pytest.mark.attack
-def test_nothing_of_ours_is_in_the_jobs_own_trace(ground: Ground, python: str, prelude: str) -> None:
+def test_nothing_of_ours_is_in_the_jobs_own_trace(ground: AgentGround, python: str, prelude: str) -> None:
     """Not even where it shows each Python function of each thread: our thread is at work when it begins."""
     options = '{"with_stack": true, "profile_memory": true, "record_shapes": true}'
     scene = Scene(ground, python, prelude, JOB_OPTIONS=options, JOB_COMPILES="eager", WITH_COMPILER="1")
@@ -171,7 +171,7 @@ def test_nothing_of_ours_is_in_the_jobs_own_trace(ground: Ground, python: str, p
 @pytest.mark.attack
 @pytest.mark.parametrize("phase", ["warmup", "active"])
 def test_exit_in_the_jobs_own_profile_keeps_the_exit_code(
-    ground: Ground, python: str, prelude: str, phase: str
+    ground: AgentGround, python: str, prelude: str, phase: str
 ) -> None:
     """The interpreter ends while the job's own profile is prepared or records, and an order is armed or dropped."""
     script = """
@@ -206,7 +206,7 @@ sys.exit(3)
     assert job.output.splitlines()[1:] == (["True"] if phase == "active" else [])
 
 
-def test_a_profile_in_another_thread_wins_as_well(ground: Ground, newest: str, prelude: str) -> None:
+def test_a_profile_in_another_thread_wins_as_well(ground: AgentGround, newest: str, prelude: str) -> None:
     """Many begins and ends in one thread, with drops of ours in another: neither meets the other."""
     script = """
 import threading, time
@@ -238,7 +238,9 @@ print(len(counts) > 20, set(counts))
     assert job.output == "True {1}\n"
 
 
-def test_without_the_agent_each_poll_tells_of_the_jobs_own_profile(ground: Ground, python: str, prelude: str) -> None:
+def test_without_the_agent_each_poll_tells_of_the_jobs_own_profile(
+    ground: AgentGround, python: str, prelude: str
+) -> None:
     """In all phases but waiting and exporting: that is all a sidecar knows, and refuses by (process_records.py)."""
     scene = Scene(ground, python, prelude, FLEETPROF_AGENT="0")
     side = scene.side

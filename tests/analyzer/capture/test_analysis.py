@@ -12,7 +12,7 @@ from fleetprof_analyzer.capture.store import analyze_capture
 from fleetprof_analyzer.rank.identity import identify
 from fleetprof_analyzer.rank.summary import RankSummary, merge
 from fleetprof_analyzer.trace.problems import Problems
-from fleetprof_analyzer.trace.trace import Metadata
+from fleetprof_analyzer.trace.trace import TraceMetadata
 from fleetprof_api import keys
 from fleetprof_api.report.report import Problem, Report, json_schema, read_report
 from fleetprof_store.memory import MemoryStore
@@ -222,20 +222,20 @@ def test_every_report_follows_the_published_schema() -> None:
 @pytest.mark.parametrize(
     ("metadata", "source", "assigned", "rank", "problem"),
     [
-        (Metadata(rank=3), "rank7.json", None, 3, None),
-        (Metadata(trace_id="llama-abc-r12"), "x.json", None, 12, None),
-        (Metadata(trace_id="req-full-rank2"), "x.json", None, 2, None),
-        (Metadata(), "trace_8_rank_1.json", None, 1, None),
-        (Metadata(), "rank-34.Jul_15.pt.trace.json.gz", None, 34, None),
-        (Metadata(), "ranks/6/trace.json.gz", None, 6, None),
-        (Metadata(), "worker0.json", None, None, "rank_unknown"),
-        (Metadata(trace_id="F368985EBA6F4A07A792D39DBAECA5AA"), "gpu.json", None, None, "rank_unknown"),
-        (Metadata(rank=3), "x.json", 5, 5, "rank_contradicted"),
-        (Metadata(rank=5), "x.json", 5, 5, None),
+        (TraceMetadata(rank=3), "rank7.json", None, 3, None),
+        (TraceMetadata(trace_id="llama-abc-r12"), "x.json", None, 12, None),
+        (TraceMetadata(trace_id="req-full-rank2"), "x.json", None, 2, None),
+        (TraceMetadata(), "trace_8_rank_1.json", None, 1, None),
+        (TraceMetadata(), "rank-34.Jul_15.pt.trace.json.gz", None, 34, None),
+        (TraceMetadata(), "ranks/6/trace.json.gz", None, 6, None),
+        (TraceMetadata(), "worker0.json", None, None, "rank_unknown"),
+        (TraceMetadata(trace_id="F368985EBA6F4A07A792D39DBAECA5AA"), "gpu.json", None, None, "rank_unknown"),
+        (TraceMetadata(rank=3), "x.json", 5, 5, "rank_contradicted"),
+        (TraceMetadata(rank=5), "x.json", 5, 5, None),
     ],
 )
 def test_which_rank_a_trace_belongs_to(
-    metadata: Metadata, source: str, assigned: int | None, rank: int | None, problem: str | None
+    metadata: TraceMetadata, source: str, assigned: int | None, rank: int | None, problem: str | None
 ) -> None:
     problems = Problems()
     assert identify(metadata, source, assigned, problems) == rank

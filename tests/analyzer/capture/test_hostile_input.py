@@ -16,7 +16,7 @@ from fleetprof_analyzer.capture.folder import analyze_directory
 from fleetprof_analyzer.capture.rank_summary import make_summary
 from fleetprof_analyzer.capture.store import analyze_capture, merge_capture, summarise_ranks
 from fleetprof_analyzer.rank.stored_summary import unpack_summary
-from fleetprof_analyzer.trace.limits import Limits, Refused
+from fleetprof_analyzer.trace.limits import LimitExceeded, TraceLimits
 from fleetprof_api import keys
 from fleetprof_api.report.report import Report
 from fleetprof_api.samples import MOST_BYTES
@@ -25,7 +25,7 @@ from fleetprof_store.memory import MemoryStore
 from harness.traces.planted.traces import plant_capture
 
 pytestmark = pytest.mark.attack
-SMALL = Limits(cpu_s=0.3, cpu_s_per_mib=0.0)
+SMALL = TraceLimits(cpu_s=0.3, cpu_s_per_mib=0.0)
 REFUSED = "the CPU time to analyse this trace passes the limit of"
 
 
@@ -81,7 +81,7 @@ def test_the_time_counts_in_every_measure() -> None:
                 with suppress(Exception):  # as guards against our own faults do
                     sum(range(1000))
 
-    with pytest.raises(Refused, match="0 seconds"):
+    with pytest.raises(LimitExceeded, match="0 seconds"):
         measure()
     assert (signal.getsignal(signal.SIGPROF), signal.getitimer(signal.ITIMER_PROF)) == (before, (0.0, 0.0))
 
@@ -99,7 +99,7 @@ def test_who_has_that_signal_keeps_it() -> None:
 
 @pytest.mark.parametrize(("stored", "seconds"), [(None, 60), (0, 60), (1 << 20, 62), (300 << 20, 660)])
 def test_a_longer_trace_may_take_longer(stored: int | None, seconds: float) -> None:
-    assert allowed_cpu_s(Limits(), stored) == seconds
+    assert allowed_cpu_s(TraceLimits(), stored) == seconds
 
 
 _READ = """

@@ -10,9 +10,9 @@ from fleetprof_analyzer.capture.folder import SeveralJobs, analyze_directory
 from fleetprof_analyzer.job.stragglers.missing import find_missing
 from fleetprof_analyzer.views.page.headline import describe
 from harness.traces.planted.faults import operations_of
-from harness.traces.planted.jobs import Job
-from harness.traces.planted.ranks import Rank, write_ranks
-from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.jobs import PlantedJob
+from harness.traces.planted.ranks import PlantedRank, write_ranks
+from harness.traces.planted.shapes import JobShape, PlantedFault
 from harness.traces.planted.traces_of_jobs import Clarity, traces_of
 from harness.traces.straggler_sections import stragglers_of
 
@@ -29,7 +29,7 @@ MISSING = [
 
 @pytest.mark.parametrize(("size", "unmatched", "delivered", "missing"), MISSING)
 def test_ranks_without_a_trace(size: int | None, unmatched: list[int], delivered: set[int], missing: list[int]) -> None:
-    job = Job(Shape(dp=4, layers=1, iterations=3), Fault(), 1)
+    job = PlantedJob(JobShape(dp=4, layers=1, iterations=3), PlantedFault(), 1)
     operations = operations_of(job, traces_of(job, Clarity(), 1))[:2]
     for one in operations:
         object.__setattr__(one, "world_size", size)
@@ -38,7 +38,7 @@ def test_ranks_without_a_trace(size: int | None, unmatched: list[int], delivered
 
 @pytest.mark.parametrize("groups", [True, False], ids=["groups said", "groups not said"])
 def test_a_missing_rank_is_in_the_headline_and_the_verdict(tmp_path: Path, groups: bool) -> None:
-    write_ranks(tmp_path, *(Rank(number, groups=groups) for number in (0, 1, 3)))
+    write_ranks(tmp_path, *(PlantedRank(number, groups=groups) for number in (0, 1, 3)))
     report = analyze_directory(tmp_path)
     missing = "Only 3 of the job's 4 ranks are in this report, so nobody can see whether rank 2 is late."
     assert missing in describe(report).answer.sentence
@@ -49,10 +49,10 @@ def test_a_missing_rank_is_in_the_headline_and_the_verdict(tmp_path: Path, group
 
 def test_a_rank_whose_only_partner_was_not_captured_leaves_the_others_matched() -> None:
     """Of groups of two: what has no partner here says nothing about how the rest matches."""
-    shape = Shape(dp=4, tp=2, layers=3)
+    shape = JobShape(dp=4, tp=2, layers=3)
     slow = np.ones((8, shape.iterations))
     slow[1] = 1.3
-    job = Job(shape, Fault("slow_gpu", 1, device=slow), 3)
+    job = PlantedJob(shape, PlantedFault("slow_gpu", 1, device=slow), 3)
     operations = operations_of(job, traces_of(job, Clarity(), 3))
     found = stragglers_of([one for one in operations if one.rank != 6])
     assert found is not None
@@ -62,7 +62,7 @@ def test_a_rank_whose_only_partner_was_not_captured_leaves_the_others_matched() 
 
 
 def test_clocks_are_no_start(tmp_path: Path) -> None:
-    write_ranks(tmp_path, *(Rank(number, skew_ns=number * 3_000_000_000) for number in range(4)))
+    write_ranks(tmp_path, *(PlantedRank(number, skew_ns=number * 3_000_000_000) for number in range(4)))
     head = describe(analyze_directory(tmp_path))
     assert not [fact for fact in head.facts if "9.0" in fact.value]
     assert not [sentence for sentence in head.sentences if "begin within" in sentence]
@@ -82,7 +82,7 @@ def change_size(folder: Path, size: int) -> None:
 def test_two_jobs_in_one_folder_are_refused(tmp_path: Path, sizes: tuple[int, int], words: str) -> None:
     for name, size in zip("ab", sizes, strict=True):
         (tmp_path / name).mkdir()
-        write_ranks(tmp_path / name, *(Rank(number) for number in range(4)))
+        write_ranks(tmp_path / name, *(PlantedRank(number) for number in range(4)))
         change_size(tmp_path / name, size)
     with pytest.raises(SeveralJobs, match=words.replace("(", r"\(").replace(")", r"\)")):
         analyze_directory(tmp_path)

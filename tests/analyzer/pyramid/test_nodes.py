@@ -9,19 +9,19 @@ import pytest
 from fleetprof_analyzer.pyramid.reader import RankFile
 from fleetprof_analyzer.pyramid.writer import write_rank
 from fleetprof_analyzer.rank.iterations import RecordingTerms
-from fleetprof_analyzer.rank.summary import Found, summarise
+from fleetprof_analyzer.rank.summary import TraceFindings, summarise
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
 
 TRACES = Path(__file__).parents[2] / "data/traces"
 
 
-def read_found(path: Path) -> Found:
+def read_found(path: Path) -> TraceFindings:
     """What a summary finds in a trace."""
     problems = Problems()
     with path.open("rb") as file:
         trace = read_trace(file, path.name, problems)
-    found: list[Found] = []
+    found: list[TraceFindings] = []
     summarise(trace, None, rank_number=0, terms=RecordingTerms(), problems=problems, show=found.append)
     return found[0]
 

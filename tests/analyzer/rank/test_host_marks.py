@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from fleetprof_analyzer.rank.host.marks import read_marks
 from fleetprof_analyzer.rank.measures.data_loading import measure_data_loading
-from fleetprof_analyzer.trace.trace import Category, Metadata, Rows, Trace
+from fleetprof_analyzer.trace.trace import Category, Rows, Trace, TraceMetadata
 from fleetprof_api.samples import CodePlace, CollectionColumns, RankSamples, ThreadColumns
 
 NAMES = [
@@ -43,7 +43,7 @@ def trace_of(*rows: tuple[int, int, int, int]) -> Trace:
         shape=nothing.astype(np.int32), collective=nothing.astype(np.int32),
         detail=np.array([row[3] for row in rows], np.int64),
     )  # fmt: skip
-    return Trace("trace.json", Metadata(), table, NAMES, [("1", "1")])
+    return Trace("trace.json", TraceMetadata(), table, NAMES, [("1", "1")])
 
 
 DDP = trace_of((1, 110, 112, -1), (0, 150, 160, -1), (1, 210, 212, -1), (0, 250, 260, -1))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fleetprof_analyzer.rank.measures.memory_peak import measure_memory
 from fleetprof_analyzer.reading.reader import read_trace
-from fleetprof_analyzer.trace.limits import Limits, Refused
+from fleetprof_analyzer.trace.limits import LimitExceeded, TraceLimits
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_api.report.rank_tables import MemoryPeak
 from harness.reference.naive_events import load
@@ -84,8 +84,8 @@ def test_a_row_without_a_time_is_left_out_and_none_at_all_is_no_measure() -> Non
 
 def test_memory_rows_count_against_the_limit_of_kept_rows() -> None:
     text = json.dumps({"traceEvents": [memory(at, at) for at in range(30)]}).encode()
-    with pytest.raises(Refused, match="20 rows"):
-        read_trace(io.BytesIO(text), "t", Problems(), Limits(kept_rows=20))
+    with pytest.raises(LimitExceeded, match="20 rows"):
+        read_trace(io.BytesIO(text), "t", Problems(), TraceLimits(kept_rows=20))
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from fleetprof_analyzer.reading import scanning
-from fleetprof_analyzer.reading.columns.columns import Columns
+from fleetprof_analyzer.reading.columns.columns import RowCollector
 from fleetprof_analyzer.reading.event import AS_EVENTS, AS_TEXT, REFUSALS
 from fleetprof_analyzer.reading.reader import read_trace
-from fleetprof_analyzer.trace.limits import Limits, Refused
+from fleetprof_analyzer.trace.limits import LimitExceeded, TraceLimits
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import COLUMNS, Trace
 from harness.reference.mutated_traces import mutate
@@ -64,7 +64,7 @@ def read_both(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any, i
                 patch.setattr(scanning, "accelerator", lambda: None)
             try:
                 answers.append((facts(read_trace(io.BytesIO(data), "t", problems)), problems.entries("t", None)))
-            except Refused as error:
+            except LimitExceeded as error:
                 answers.append(str(error))
     return *answers, taken
 
@@ -142,7 +142,7 @@ PIECES = ['"', "\\", *"{}[],:-.0 \n", "\x01", "é", "1e9", "1.5", "null", "true"
 
 
 def taken_block(text: bytes) -> dict[str, Any] | None:
-    columns = Columns(Problems(), Limits())
+    columns = RowCollector(Problems(), TraceLimits())
     scanner = scanning.make_scanner(columns)
     assert scanner is not None
     taken = scanner.take(text, len(text))
@@ -150,7 +150,7 @@ def taken_block(text: bytes) -> dict[str, Any] | None:
     return content(columns) if taken else None
 
 
-def content(columns: Columns) -> dict[str, Any]:
+def content(columns: RowCollector) -> dict[str, Any]:
     words = columns.vocabulary
     rows, memory = columns.rows(), columns.memory.rows(0)
     return {
@@ -168,7 +168,7 @@ def decoded_block(text: bytes) -> dict[str, Any] | None:
         events = [AS_EVENTS.one(event) for event in AS_TEXT.batch(b"[" + text + b"]")]
     except REFUSALS:
         return None
-    columns = Columns(Problems(), Limits())
+    columns = RowCollector(Problems(), TraceLimits())
     columns.add(events)
     return content(columns)
 
@@ -216,7 +216,7 @@ def test_whatever_byte_is_wrong_a_block_is_not_taken_or_as_it_is_decoded() -> No
 
 def test_a_block_cut_anywhere_is_not_read_beyond_its_end() -> None:
     text = ", ".join(ROWS).encode()
-    columns = Columns(Problems(), Limits())
+    columns = RowCollector(Problems(), TraceLimits())
     scanner = scanning.make_scanner(columns)
     assert scanner is not None
     borders = [at for at in range(1, len(text)) if decoded_block(text[:at]) is not None]
@@ -225,8 +225,8 @@ def test_a_block_cut_anywhere_is_not_read_beyond_its_end() -> None:
 
 def test_limits_hold() -> None:
     text = ", ".join(ROWS).encode()
-    for limits in (Limits(events=3), Limits(kept_rows=3), Limits(name_bytes=9)):
-        scanner = scanning.make_scanner(Columns(Problems(), limits))
+    for limits in (TraceLimits(events=3), TraceLimits(kept_rows=3), TraceLimits(name_bytes=9)):
+        scanner = scanning.make_scanner(RowCollector(Problems(), limits))
         assert scanner is not None
-        with pytest.raises(Refused):
+        with pytest.raises(LimitExceeded):
             scanner.take(text, len(text))

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from fleetprof_analyzer.reading.columns.columns import Columns
+from fleetprof_analyzer.reading.columns.columns import RowCollector
 from fleetprof_analyzer.reading.event import AS_EVENTS
-from fleetprof_analyzer.trace.limits import Limits
+from fleetprof_analyzer.trace.limits import TraceLimits
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import CATEGORIES, Category
 from hypothesis import given
@@ -64,7 +64,7 @@ def _expected(event: dict[str, Any]) -> tuple[Any, ...]:
 
 @given(batches=BATCHES)
 def test_rows_are_those_of_a_plain_loop(batches: list[list[dict[str, Any]]]) -> None:
-    columns = Columns(Problems(), Limits())
+    columns = RowCollector(Problems(), TraceLimits())
     for batch in batches:
         columns.add(AS_EVENTS.batch(json.dumps(batch).encode()))
     rows, words = columns.rows(), columns.vocabulary

@@ -15,7 +15,7 @@ from fleetprof_analyzer.capture.folder import summarise_file
 from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.stored_summary import pack_summary, unpack_summary
 from fleetprof_analyzer.rank.summary import merge
-from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api.report.report import json_schema, read_report, write_report
@@ -38,7 +38,10 @@ def test_damaged_traces_end_in_a_report(batch: int) -> None:
         summary = summarise_file(
             partial(BytesIO, data), "t", samples=None, assigned=0, terms=RecordingTerms(), problems=problems
         )
-        assert Kind.ANALYZER_FAULT not in [problem.kind for problem in summary.problems], (seed, summary.problems)
+        assert ProblemKind.ANALYZER_FAULT not in [problem.kind for problem in summary.problems], (
+            seed,
+            summary.problems,
+        )
         again = unpack_summary(pack_summary(summary, trace_bytes=1, samples_bytes=1), 0)
         report = assemble(merge([[summary], [again]]), title="t", made_unix_ns=0)
         assert len(report.ranks) <= 1, seed
@@ -104,6 +107,6 @@ def test_shapes_that_no_job_has_take_no_longer_than_others(shape: str) -> None:
     summary = summarise_file(
         lambda: BytesIO(data), "t", samples=None, assigned=0, terms=RecordingTerms(), problems=problems
     )
-    assert Kind.ANALYZER_FAULT not in [problem.kind for problem in summary.problems], summary.problems
+    assert ProblemKind.ANALYZER_FAULT not in [problem.kind for problem in summary.problems], summary.problems
     assert summary.rank is not None
     pack_summary(summary, trace_bytes=1, samples_bytes=1)

@@ -11,7 +11,7 @@ from fleetprof_analyzer.reading import scanning
 from fleetprof_analyzer.reading.event import AS_EVENTS, Passed
 from fleetprof_analyzer.reading.event_stream import EventStream
 from fleetprof_analyzer.reading.reader import read_trace
-from fleetprof_analyzer.trace.limits import Limits, Refused
+from fleetprof_analyzer.trace.limits import LimitExceeded, TraceLimits
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
 from harness.traces.planted.traces import BASE_NS, plant
@@ -33,7 +33,7 @@ def _decoder(request: pytest.FixtureRequest) -> Iterator[None]:
 PLANTED = plant(3, iterations=2, segments=3, trace_id="demo-r3")
 
 
-def read(data: bytes, limits: Limits | None = None) -> tuple[Trace, dict[str, int]]:
+def read(data: bytes, limits: TraceLimits | None = None) -> tuple[Trace, dict[str, int]]:
     problems = Problems()
     trace = read_trace(io.BytesIO(data), "t", problems, limits)
     return trace, {str(problem.kind): problem.count for problem in problems.entries("t", None)}
@@ -91,7 +91,7 @@ def test_blocks_may_be_cut_anywhere(block_bytes: int) -> None:
     text = PLANTED.text(1).encode()
     blocks = (text[at : at + block_bytes] for at in range(0, len(text), block_bytes))
     problems = Problems()
-    found = [event for events in EventStream(blocks, problems, Limits(), AS_EVENTS) for event in events]
+    found = [event for events in EventStream(blocks, problems, TraceLimits(), AS_EVENTS) for event in events]
     names = [None if isinstance(event, Passed) else event.name for event in found]
     assert names == [event["name"] for event in PLANTED.document["traceEvents"]]
     assert problems.entries("t", None) == []
@@ -236,24 +236,32 @@ def test_damage_inside_gzip_yields_what_stands_before() -> None:
     ("limits", "data", "words"),
     [
         (
-            Limits(decoded_bytes=1 << 20),
+            TraceLimits(decoded_bytes=1 << 20),
             gzip.compress(b'{"traceEvents": [' + b" " * (4 << 20), mtime=0),
             "decompressed",
         ),
-        (Limits(event_bytes=1 << 20), b'{"traceEvents": [{"name": "' + b"x" * (8 << 20) + b'"}]}', "one event"),
-        (Limits(event_bytes=1 << 20), b'{"traceEvents": [' + b"[" * (8 << 20), "one event"),
-        (Limits(event_bytes=1 << 20), b'{"traceEvents": [' + b"1" * (8 << 20), "one event"),
-        (Limits(metadata_bytes=1 << 20), b'{"a": "' + b"x" * (8 << 20) + b'", "traceEvents": []}', "before the events"),
-        (Limits(metadata_bytes=1 << 20), b"{" + b'"a":{' * (2 << 20), "before the events"),
-        (Limits(metadata_bytes=1 << 20), b'{"traceEvents": [], "a": "' + b"x" * (8 << 20) + b'"}', "after the events"),
-        (Limits(lost_events=10), STRAY_QUOTES, "without an end"),
-        (Limits(events=10), PLANTED.text().encode(), "number of events"),
-        (Limits(kept_rows=10), PLANTED.text().encode(), "operators, annotations and kernels"),
-        (Limits(name_bytes=10), PLANTED.text().encode(), "names of events"),
+        (TraceLimits(event_bytes=1 << 20), b'{"traceEvents": [{"name": "' + b"x" * (8 << 20) + b'"}]}', "one event"),
+        (TraceLimits(event_bytes=1 << 20), b'{"traceEvents": [' + b"[" * (8 << 20), "one event"),
+        (TraceLimits(event_bytes=1 << 20), b'{"traceEvents": [' + b"1" * (8 << 20), "one event"),
+        (
+            TraceLimits(metadata_bytes=1 << 20),
+            b'{"a": "' + b"x" * (8 << 20) + b'", "traceEvents": []}',
+            "before the events",
+        ),
+        (TraceLimits(metadata_bytes=1 << 20), b"{" + b'"a":{' * (2 << 20), "before the events"),
+        (
+            TraceLimits(metadata_bytes=1 << 20),
+            b'{"traceEvents": [], "a": "' + b"x" * (8 << 20) + b'"}',
+            "after the events",
+        ),
+        (TraceLimits(lost_events=10), STRAY_QUOTES, "without an end"),
+        (TraceLimits(events=10), PLANTED.text().encode(), "number of events"),
+        (TraceLimits(kept_rows=10), PLANTED.text().encode(), "operators, annotations and kernels"),
+        (TraceLimits(name_bytes=10), PLANTED.text().encode(), "names of events"),
     ],
 )
-def test_what_passes_a_limit_is_refused_by_name(limits: Limits, data: bytes, words: str) -> None:
-    with pytest.raises(Refused, match=f"{words}.* passes the limit of"):
+def test_what_passes_a_limit_is_refused_by_name(limits: TraceLimits, data: bytes, words: str) -> None:
+    with pytest.raises(LimitExceeded, match=f"{words}.* passes the limit of"):
         read(data, limits)
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from fleetprof_analyzer.reading import scanning
-from fleetprof_analyzer.reading.columns.columns import Columns
-from fleetprof_analyzer.trace.limits import Limits
+from fleetprof_analyzer.reading.columns.columns import RowCollector
+from fleetprof_analyzer.trace.limits import TraceLimits
 from fleetprof_analyzer.trace.problems import Problems
 
 ROOT = Path(__file__).parents[3]
@@ -35,7 +35,7 @@ def test_the_compiler_allows_no_unsafe_code_of_ours() -> None:
 
 
 def make_scanner() -> scanning.Scanner:
-    scanner = scanning.make_scanner(Columns(Problems(), Limits()))
+    scanner = scanning.make_scanner(RowCollector(Problems(), TraceLimits()))
     need(scanner, "fleetprof-accelerator is not installed, or was built without Rust")
     assert scanner is not None
     return scanner
@@ -61,7 +61,7 @@ class Confused:
 
 def test_a_fault_of_its_own_is_an_error_of_this_trace() -> None:
     need(scanning.accelerator(), "fleetprof-accelerator is not installed, or was built without Rust")
-    scanner = scanning.Scanner(Confused, Columns(Problems(), Limits()))
+    scanner = scanning.Scanner(Confused, RowCollector(Problems(), TraceLimits()))
     with pytest.raises(RuntimeError, match="a fault of its own"):
         scanner.take(ROW, len(ROW))
 

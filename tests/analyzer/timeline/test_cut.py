@@ -11,7 +11,7 @@ from fleetprof_analyzer.timeline.trace_window import cut_directory
 from fleetprof_analyzer.timeline.window import NoSuchPart, parse_window
 from fleetprof_analyzer.trace.problems import Problems
 from harness.reference.perfetto_rules import Imported, import_trace
-from harness.traces.planted.ranks import BASE_NS, ITERATION_NS, MS, Rank, lasting, plant_rank, write_ranks
+from harness.traces.planted.ranks import BASE_NS, ITERATION_NS, MS, PlantedRank, lasting, plant_rank, write_ranks
 from harness.traces.planted.traces import Digits, microseconds, to_json
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -46,7 +46,7 @@ WINDOWS = {
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("indent", [None, 1])
 def test_what_touches_the_window_is_there_once_and_whole(tmp_path: Path, window: str, indent: int | None) -> None:
-    ranks = [Rank(0), Rank(1, skew_ns=2 * SECOND), Rank(2, skew_ns=-SECOND)]
+    ranks = [PlantedRank(0), PlantedRank(1, skew_ns=2 * SECOND), PlantedRank(2, skew_ns=-SECOND)]
     documents = write_ranks(tmp_path, *ranks, indent=indent)
     made, found = cut(tmp_path, window, [0, 1, 2])
     begin, end = (7 * ITERATION_NS + at for at in WINDOWS[window])
@@ -71,7 +71,7 @@ def test_what_touches_the_window_is_there_once_and_whole(tmp_path: Path, window:
 
 
 def test_work_that_was_launched_in_the_window_belongs_to_it(tmp_path: Path) -> None:
-    document = plant_rank(Rank(0))
+    document = plant_rank(PlantedRank(0))
     for event in document["traceEvents"]:
         if event["name"] == "gemm":
             event["ts"] = Digits(microseconds(int(event["ts"].digits.replace(".", "")) + ITERATION_NS))
@@ -82,7 +82,7 @@ def test_work_that_was_launched_in_the_window_belongs_to_it(tmp_path: Path) -> N
 
 
 def test_ranks_share_no_process_no_thread_and_no_arrow(tmp_path: Path) -> None:
-    write_ranks(tmp_path, Rank(0), Rank(1), Rank(3))
+    write_ranks(tmp_path, PlantedRank(0), PlantedRank(1), PlantedRank(3))
     _, found = cut(tmp_path, "all", [0, 1, 3])
     of_rank: dict[int, str] = {}
     for one in originals(found):
@@ -96,7 +96,7 @@ def test_ranks_share_no_process_no_thread_and_no_arrow(tmp_path: Path) -> None:
 
 
 def test_processes_are_named_by_rank_and_ordered(tmp_path: Path) -> None:
-    write_ranks(tmp_path, Rank(0), Rank(2))
+    write_ranks(tmp_path, PlantedRank(0), PlantedRank(2))
     _, found = cut(tmp_path, "7", [0, 2])
     ordered = sorted(found.processes, key=lambda pid: found.order[pid])
     assert [found.processes[pid] for pid in ordered] == [
@@ -109,7 +109,7 @@ def test_processes_are_named_by_rank_and_ordered(tmp_path: Path) -> None:
 
 
 def test_the_marks_say_what_the_analysis_found(tmp_path: Path) -> None:
-    write_ranks(tmp_path, Rank(0), Rank(1, late_ns=2 * MS), Rank(2), Rank(3))
+    write_ranks(tmp_path, PlantedRank(0), PlantedRank(1, late_ns=2 * MS), PlantedRank(2), PlantedRank(3))
     _, found = cut(tmp_path, "8", [0, 1])
     base = found.top_level["baseTimeNanoseconds"] - BASE_NS
     marks = [one for one in found.slices if one["cat"] == "fleetprof"]
@@ -133,7 +133,7 @@ def test_the_marks_say_what_the_analysis_found(tmp_path: Path) -> None:
 
 
 def test_our_own_reader_reads_it_back(tmp_path: Path) -> None:
-    write_ranks(tmp_path, Rank(0), Rank(1))
+    write_ranks(tmp_path, PlantedRank(0), PlantedRank(1))
     parts: list[bytes] = []
     cut_directory(tmp_path, Wanted(parse_window("7..8"), [0, 1]), parts.append)
     written = tmp_path / "cut.json"
@@ -148,14 +148,14 @@ def test_our_own_reader_reads_it_back(tmp_path: Path) -> None:
 
 
 def test_one_rank_is_a_trace_of_that_rank(tmp_path: Path) -> None:
-    write_ranks(tmp_path, Rank(0), Rank(3))
+    write_ranks(tmp_path, PlantedRank(0), PlantedRank(3))
     made, found = cut(tmp_path, "7", [3])
     assert found.top_level["distributedInfo"] == {"rank": 3, "world_size": 4}
     assert made.clocks == "one rank: nothing to align"
 
 
 def test_traces_that_claim_one_rank_are_both_there(tmp_path: Path) -> None:
-    write_ranks(tmp_path, Rank(0))
+    write_ranks(tmp_path, PlantedRank(0))
     (tmp_path / "again.json").write_text((tmp_path / "rank0.json").read_text())
     made, found = cut(tmp_path, "7")
     assert [(one.rank, one.apart) for one in made.ranks] == 2 * [(0, "2 traces claim rank 0")]
@@ -165,7 +165,7 @@ def test_traces_that_claim_one_rank_are_both_there(tmp_path: Path) -> None:
 
 
 def test_a_rank_that_holds_nothing_of_the_window_is_told(tmp_path: Path) -> None:
-    write_ranks(tmp_path, Rank(0), Rank(1, talks=False, iterations=2))
+    write_ranks(tmp_path, PlantedRank(0), PlantedRank(1, talks=False, iterations=2))
     made, _ = cut(tmp_path, "10", [0, 1])
     assert [one.rank for one in made.ranks] == [0]
     assert made.left_out == ["rank 1: its trace holds none of it"]
@@ -179,20 +179,20 @@ WORDS = {
 
 @pytest.mark.parametrize("window", WORDS)
 def test_a_window_that_is_not_there_is_refused_with_what_is(tmp_path: Path, window: str) -> None:
-    write_ranks(tmp_path, Rank(0))
+    write_ranks(tmp_path, PlantedRank(0))
     with pytest.raises(NoSuchPart, match=WORDS[window]):
         cut(tmp_path, window)
 
 
 def test_a_rank_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
-    write_ranks(tmp_path, Rank(0), Rank(2))
+    write_ranks(tmp_path, PlantedRank(0), PlantedRank(2))
     with pytest.raises(NoSuchPart, match="there is no trace of ranks 1, 5: there are ranks 0, 2"):
         cut(tmp_path, "all", [1, 2, 5])
 
 
 def test_the_slowest_iteration_is_that_of_most_ranks(tmp_path: Path) -> None:
     for number in range(3):
-        document = plant_rank(Rank(number))
+        document = plant_rank(PlantedRank(number))
         for event in document["traceEvents"]:
             if event["name"] == "ProfilerStep#9":
                 event["dur"] = Digits("10100.000")

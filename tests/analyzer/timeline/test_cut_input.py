@@ -9,14 +9,14 @@ from fleetprof_analyzer.capture.folder import analyze_directory
 from fleetprof_analyzer.timeline.choice import choose_traces
 from fleetprof_analyzer.timeline.merged_trace import MergedTrace, Wanted
 from fleetprof_analyzer.timeline.trace_window import cut_directory
-from fleetprof_analyzer.timeline.window import NoSuchPart, Window, parse_window
+from fleetprof_analyzer.timeline.window import CutWindow, NoSuchPart, parse_window
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Rank, Report, TimeBreakdown
 from fleetprof_api.report.stragglers import Straggler, Stragglers
 from harness.reference.mutated_traces import mutate
 from harness.reference.perfetto_rules import Imported, import_trace
 from harness.traces.kept_traces import traces_in
-from harness.traces.planted.ranks import Rank as PlantedRank
+from harness.traces.planted.ranks import PlantedRank as PlantedRank
 from harness.traces.planted.ranks import plant_rank, write_ranks
 from harness.traces.planted.traces import plant, to_json
 
@@ -133,15 +133,15 @@ def test_clocks_that_count_from_somewhere_begin_together(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "window"),
     {
-        "7": Window("iterations", 7, 7),
-        "7..9": Window("iterations", 7, 9),
-        "worst": Window("worst"),
-        "all": Window("all"),
-        "250ms..1.5s": Window("time", 250_000_000, 1_500_000_000),
-        "0us..0.5us": Window("time", 0, 500),
+        "7": CutWindow("iterations", 7, 7),
+        "7..9": CutWindow("iterations", 7, 9),
+        "worst": CutWindow("worst"),
+        "all": CutWindow("all"),
+        "250ms..1.5s": CutWindow("time", 250_000_000, 1_500_000_000),
+        "0us..0.5us": CutWindow("time", 0, 500),
     }.items(),
 )
-def test_windows_are_said_in_few_words(text: str, window: Window) -> None:
+def test_windows_are_said_in_few_words(text: str, window: CutWindow) -> None:
     assert parse_window(text) == window
 
 

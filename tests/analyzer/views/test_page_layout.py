@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from fleetprof_analyzer.views.page.links import perfetto_command, trace_link
 from fleetprof_analyzer.views.page.page import render_page
-from fleetprof_analyzer.views.page.table import Column, make_table
+from fleetprof_analyzer.views.page.table import Heading, make_table
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
 from fleetprof_api.report.heterogeneity import Box, Heterogeneity, RankTable
 from fleetprof_api.report.report import HostSeries, Report, RequestInfo, Series
@@ -73,7 +73,13 @@ def test_no_column_says_nothing(page: Report) -> None:
 
 
 def test_a_column_that_says_nothing_is_left_out() -> None:
-    columns = [Column("Rank", "name"), Column("A"), Column("B"), Column("C", stays=True), Column("D")]
+    columns = [
+        Heading("Rank", "name"),
+        Heading("A"),
+        Heading("B"),
+        Heading("C", stays=True),
+        Heading("D"),
+    ]
     table = make_table(columns, [["0", "–", "0 ns", "0", "1"], ["1", "–", "3 ns", "0", "–"]])
     assert [column.head for column in table.columns] == ["Rank", "B", "C", "D"]
     assert table.rows == [["0", "0 ns", "0", "1"], ["1", "3 ns", "0", "–"]]

@@ -7,13 +7,13 @@ from fleetprof_analyzer.job.findings.found import (
     ExposedCommunication,
     ExposedCopies,
     Facts,
-    Found,
     FullHosts,
     HeldUp,
     HostLoading,
     HostSilence,
     IdleDevice,
     IdleKind,
+    MeasuredFinding,
     WaitsForCores,
 )
 from fleetprof_analyzer.job.stragglers.causes.explanation import PARTS, PARTS_ON_HOST
@@ -56,7 +56,7 @@ def late(cause: Cause, *evidence: Evidence, place: PlaceInCode | None = None, ev
 
 def advice_of(facts: Facts, names: list[str], place: PlaceInCode | None, stragglers: Stragglers | None) -> str:
     """As the report has it."""
-    found = Found(kind="…", facts=facts, gain_permille=1, measure="…", names=names, place=place)
+    found = MeasuredFinding(kind="…", facts=facts, gain_permille=1, measure="…", names=names, place=place)
     (finding,) = say_findings([found], stragglers)
     return finding.advice
 

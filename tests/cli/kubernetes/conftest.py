@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from harness import forked
 from harness.kubernetes.api_server import ApiServer, serve_requests
-from harness.kubernetes.request_ground import Ground
+from harness.kubernetes.request_ground import RequestGround
 
 Finished = subprocess.CompletedProcess[str]
 Run = Callable[..., Awaitable[Finished]]
@@ -25,9 +25,9 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 @pytest.fixture
-async def ground(api: ApiServer, tmp_path: Path) -> AsyncIterator[Ground]:
+async def ground(api: ApiServer, tmp_path: Path) -> AsyncIterator[RequestGround]:
     """A namespace with Job/llama, whose pods the test adds."""
-    ground = Ground(api, tmp_path)
+    ground = RequestGround(api, tmp_path)
     job = {
         "metadata": {"name": "llama"},
         "spec": {"template": {"spec": {"containers": [{"name": "a", "image": "x"}], "restartPolicy": "Never"}}},
@@ -40,7 +40,7 @@ async def ground(api: ApiServer, tmp_path: Path) -> AsyncIterator[Ground]:
 
 
 @pytest.fixture
-def environment(ground: Ground, tmp_path: Path) -> Callable[..., dict[str, str]]:
+def environment(ground: RequestGround, tmp_path: Path) -> Callable[..., dict[str, str]]:
     """This environment without what would change the command, with the test's namespace; for a user of the cluster."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("FLEETPROF_", "AWS_", "KUBE"))}
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from fleetprof_api.report.report import write_report
 from harness.kubernetes.api_server import ApiServer
-from harness.kubernetes.request_ground import Ground, condition
+from harness.kubernetes.request_ground import RequestGround, condition
 from harness.reference.simulated_reports import simulate
 
 pytestmark = pytest.mark.cluster
@@ -21,7 +21,9 @@ pytestmark = pytest.mark.cluster
 TIME = "2026-11-21T09:45:12Z"
 
 
-def finish(ground: Ground, name: str, *, succeeded: str = "True", reason: str = "Complete", **status: Any) -> None:
+def finish(
+    ground: RequestGround, name: str, *, succeeded: str = "True", reason: str = "Complete", **status: Any
+) -> None:
     """Writes the end into a request, where no operator does."""
     condition = {
         "type": "Succeeded",
@@ -35,14 +37,14 @@ def finish(ground: Ground, name: str, *, succeeded: str = "True", reason: str = 
     ground.must("PATCH", ground.path("profilerequests", name) + "/status", {"status": whole_status})
 
 
-async def test_a_namespace_without_captures_says_how_to_take_one_there(ground: Ground, run: Any) -> None:
+async def test_a_namespace_without_captures_says_how_to_take_one_there(ground: RequestGround, run: Any) -> None:
     assert (await run("list")).stdout == (
         f"No capture in namespace {ground.namespace} yet. Take one: kubectl fleetprof capture job/NAME -n "
         f"{ground.namespace}\n"
     )
 
 
-async def test_a_request_that_waits_for_its_turn_says_its_place(ground: Ground, run: Any) -> None:
+async def test_a_request_that_waits_for_its_turn_says_its_place(ground: RequestGround, run: Any) -> None:
     ground.ask("third")
     condition = {"type": "Succeeded", "status": "Unknown", "reason": "Waiting", "lastTransitionTime": TIME}
     status = {
@@ -56,7 +58,7 @@ async def test_a_request_that_waits_for_its_turn_says_its_place(ground: Ground, 
     assert row[:4] == ["third", "Job/llama", "Waiting", "2"]
 
 
-async def test_a_capture_from_the_command_to_the_end(ground: Ground, start: Any, run: Any) -> None:
+async def test_a_capture_from_the_command_to_the_end(ground: RequestGround, start: Any, run: Any) -> None:
     ground.start_operator()
     ranks = [await ground.add_rank(rank, 2) for rank in range(2)]
     capture = await start("capture", "job/llama", "--iterations", "3", "--canary", "Never", "-o", "json")
@@ -87,7 +89,7 @@ async def test_a_capture_from_the_command_to_the_end(ground: Ground, start: Any,
     assert not (folder / "ranks/0").exists()
 
 
-async def test_ctrl_c_takes_the_capture_back(ground: Ground, start: Any) -> None:
+async def test_ctrl_c_takes_the_capture_back(ground: RequestGround, start: Any) -> None:
     ground.start_operator()
     rank = await ground.add_rank(0, 1)
     capture = await start("capture", "job/llama", "--canary", "never")
@@ -103,7 +105,9 @@ async def test_ctrl_c_takes_the_capture_back(ground: Ground, start: Any) -> None
     assert condition(request["status"]) == ("False", "Cancelled")
 
 
-async def test_without_waiting_the_name_comes_back_and_can_be_waited_for(ground: Ground, run: Any, start: Any) -> None:
+async def test_without_waiting_the_name_comes_back_and_can_be_waited_for(
+    ground: RequestGround, run: Any, start: Any
+) -> None:
     ground.add_pod("llama-0")
     made = await run("capture", "job/llama", "--no-wait", "--every", "2")
     assert made.returncode == 0, made.stderr
@@ -117,7 +121,7 @@ async def test_without_waiting_the_name_comes_back_and_can_be_waited_for(ground:
     assert "0 of 2 ranks stored, 2 failed: AllRanksFailed, words" in err.decode()
 
 
-async def test_a_file_is_sent_as_it_is(ground: Ground, run: Any, tmp_path: Path) -> None:
+async def test_a_file_is_sent_as_it_is(ground: RequestGround, run: Any, tmp_path: Path) -> None:
     ground.add_pod("llama-0")
     spec = {
         "target": {"selector": {"matchLabels": {"batch.kubernetes.io/job-name": "llama"}}},
@@ -134,7 +138,7 @@ async def test_a_file_is_sent_as_it_is(ground: Ground, run: Any, tmp_path: Path)
     assert 'profilerequests.fleetprof.io "r" already exists' in again.stderr
 
 
-async def test_a_dry_run_asks_nobody_and_its_output_can_be_applied(ground: Ground, run: Any) -> None:
+async def test_a_dry_run_asks_nobody_and_its_output_can_be_applied(ground: RequestGround, run: Any) -> None:
     shown = await run("capture", "-l", "app in (a, b)", "--sample", "2", "--dry-run=client", KUBECONFIG="/nowhere")
     assert shown.returncode == 0, shown.stderr
     applied = ground.api.kubectl("apply", "--dry-run=server", "-n", ground.namespace, "-f", "-", text=shown.stdout)
@@ -170,7 +174,7 @@ async def test_what_is_wrong_is_said_with_its_code(run: Any, words: list[str], c
     assert message in result.stderr
 
 
-async def test_a_job_whose_pods_were_not_injected_is_refused_with_the_way_on(ground: Ground, run: Any) -> None:
+async def test_a_job_whose_pods_were_not_injected_is_refused_with_the_way_on(ground: RequestGround, run: Any) -> None:
     ground.add_pod("llama-0", injected=False)
     result = await run("capture", "job/llama")
     assert result.returncode == 5
@@ -182,7 +186,7 @@ async def test_a_job_whose_pods_were_not_injected_is_refused_with_the_way_on(gro
     assert f"kubectl label namespace {ground.namespace} fleetprof.io/inject=true" in looked.stdout
 
 
-async def test_the_doctor_looks_through_a_real_api(ground: Ground, run: Any) -> None:
+async def test_the_doctor_looks_through_a_real_api(ground: RequestGround, run: Any) -> None:
     ground.add_pod("llama-0")
     ground.ask("earlier")
     finish(ground, "earlier", succeeded="False", reason="NothingSpeaksKineto")
@@ -195,7 +199,7 @@ async def test_the_doctor_looks_through_a_real_api(ground: Ground, run: Any) -> 
     assert "pod llama-0" in found
 
 
-async def test_somebody_without_rights_is_told_which(ground: Ground, run: Any) -> None:
+async def test_somebody_without_rights_is_told_which(ground: RequestGround, run: Any) -> None:
     listed = await run("list", user="guest")
     assert listed.returncode == 5
     assert 'User "guest" cannot list resource "profilerequests"' in listed.stderr
@@ -220,7 +224,7 @@ async def test_without_a_kubeconfig_the_next_step_is_to_name_one(run: Any) -> No
     ]
 
 
-async def test_an_api_server_that_is_not_there_is_said(ground: Ground, run: Any, tmp_path: Path) -> None:
+async def test_an_api_server_that_is_not_there_is_said(ground: RequestGround, run: Any, tmp_path: Path) -> None:
     config = yaml.safe_load(ground.api.kubeconfig().read_text())
     config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
     (tmp_path / "away").write_text(yaml.safe_dump(config))
@@ -229,7 +233,7 @@ async def test_an_api_server_that_is_not_there_is_said(ground: Ground, run: Any,
     assert "the API server does not answer" in result.stderr
 
 
-async def test_without_the_store_the_report_is_what_the_status_says(ground: Ground, run: Any) -> None:
+async def test_without_the_store_the_report_is_what_the_status_says(ground: RequestGround, run: Any) -> None:
     ground.ask("five")
     early = await run("report", "five")
     assert (early.returncode, "five has no report yet" in early.stderr) == (1, True)
@@ -245,7 +249,9 @@ async def test_without_the_store_the_report_is_what_the_status_says(ground: Grou
 
 
 @pytest.mark.s3
-async def test_two_requests_are_compared_with_the_users_credentials(ground: Ground, run: Any, s3_server: Any) -> None:
+async def test_two_requests_are_compared_with_the_users_credentials(
+    ground: RequestGround, run: Any, s3_server: Any
+) -> None:
     store = s3_server.make_store(bucket := s3_server.make_bucket(), "fp")
     for name, report in (("before", simulate(1)), ("after", simulate(2, compute=1.1))):
         root = f"v1/{ground.namespace}/{ground.ask(name)['metadata']['uid']}"
@@ -261,7 +267,7 @@ async def test_two_requests_are_compared_with_the_users_credentials(ground: Grou
 
 @pytest.mark.s3
 async def test_report_and_traces_come_from_s3_with_the_users_credentials(
-    ground: Ground, run: Any, s3_server: Any, tmp_path: Path
+    ground: RequestGround, run: Any, s3_server: Any, tmp_path: Path
 ) -> None:
     uid = ground.ask("five")["metadata"]["uid"]
     bucket = s3_server.make_bucket()
@@ -312,7 +318,7 @@ def test_kubectl_finds_the_plug_in_and_completes_it(api: ApiServer, tmp_path: Pa
     assert "Traceback" not in completed.stderr
 
 
-async def test_top_says_what_is_missing(ground: Ground, run: Any) -> None:
+async def test_top_says_what_is_missing(ground: RequestGround, run: Any) -> None:
     result = await run("top", "--system-namespace", ground.namespace)
     assert result.returncode == 5, result.stderr
     assert "where is fleetprof installed? --system-namespace" in result.stderr

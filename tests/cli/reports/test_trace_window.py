@@ -11,14 +11,14 @@ from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.main import main
 from fleetprof_store.directory import DirectoryStore
 from harness.reference.perfetto_rules import import_trace
-from harness.traces.planted.ranks import Rank, write_ranks
+from harness.traces.planted.ranks import PlantedRank, write_ranks
 from harness.traces.planted.traces import plant_capture
 
 Fleetprof = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_analyze_writes_a_cut_of_a_folder(fleetprof: Fleetprof, tmp_path: Path) -> None:
-    write_ranks(tmp_path, Rank(0), Rank(1, skew_ns=10**9))
+    write_ranks(tmp_path, PlantedRank(0), PlantedRank(1, skew_ns=10**9))
     out = tmp_path / "cut.json.gz"
     result = fleetprof("analyze", str(tmp_path), "--trace-window", "7..8", "--ranks", "0-1", "--out", str(out))
     assert (result.returncode, result.stdout) == (0, f"{out}\n")
@@ -32,7 +32,7 @@ def test_analyze_writes_a_cut_of_a_folder(fleetprof: Fleetprof, tmp_path: Path) 
 
 
 def test_without_a_name_it_is_written_here(fleetprof: Fleetprof, tmp_path: Path) -> None:
-    write_ranks(tmp_path, Rank(0))
+    write_ranks(tmp_path, PlantedRank(0))
     result = fleetprof("analyze", str(tmp_path / "rank0.json"), "--trace-window", "all", cwd=tmp_path)
     assert result.stdout == "trace-window.json.gz\n"
     assert import_trace(gzip.decompress((tmp_path / "trace-window.json.gz").read_bytes())).slices
@@ -70,7 +70,7 @@ REFUSED = {
 def test_a_window_that_cannot_be_is_refused_and_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: str
 ) -> None:
-    write_ranks(tmp_path, Rank(0))
+    write_ranks(tmp_path, PlantedRank(0))
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["analyze", str(tmp_path), "--trace-window", window])
     assert result.exit_code == 2
@@ -88,7 +88,7 @@ WRONG = {
 
 @pytest.mark.parametrize("words", WRONG, ids=" ".join)
 def test_options_that_do_not_fit_are_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
-    write_ranks(tmp_path, Rank(0))
+    write_ranks(tmp_path, PlantedRank(0))
     result = CliRunner().invoke(main, ["analyze", str(tmp_path), *words])
     assert result.exit_code == 2
     assert WRONG[words] in " ".join(result.stderr.split())

@@ -18,8 +18,8 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1]))
 
-from harness.traces.planted.jobs import Job  # noqa: E402
-from harness.traces.planted.shapes import Fault, Shape  # noqa: E402
+from harness.traces.planted.jobs import PlantedJob  # noqa: E402
+from harness.traces.planted.shapes import JobShape, PlantedFault  # noqa: E402
 from harness.traces.planted.traces import plant  # noqa: E402
 from harness.traces.planted.traces_of_jobs import Clarity, json_of, traces_of  # noqa: E402
 
@@ -183,15 +183,18 @@ def main(folder: Path) -> None:
             if name.endswith("step") and rank == 3:
                 more = {"missing": 1}
             write(folder / name, rank, late(rank, **options, **more))
-    shape = Shape(dp=2, tp=2, layers=2, buckets=2, iterations=6)
+    shape = JobShape(dp=2, tp=2, layers=2, buckets=2, iterations=6)
     slow = np.ones((shape.ranks, shape.iterations))
     slow[LATE_RANK] = 1.5
-    for name, fault in (("gpu_slow_rank", Fault("slow_gpu", LATE_RANK, device=slow)), ("gpu_healthy", Fault())):
-        job = Job(shape, fault, 1)
+    for name, fault in (
+        ("gpu_slow_rank", PlantedFault("slow_gpu", LATE_RANK, device=slow)),
+        ("gpu_healthy", PlantedFault()),
+    ):
+        job = PlantedJob(shape, fault, 1)
         for trace in traces_of(job, Clarity(), 1):
             assert trace.metadata.rank is not None
             write(folder / name, trace.metadata.rank, json_of(trace))
-        gain = 1 - Job(shape, Fault(), 1).length_ns / job.length_ns
+        gain = 1 - PlantedJob(shape, PlantedFault(), 1).length_ns / job.length_ns
         tell(folder / name, {"rank": fault.rank, "cause": "slow_gpu" if fault.rank >= 0 else None, "gain": gain})
 
 

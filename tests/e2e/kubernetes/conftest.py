@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from cluster.__main__ import make
 from cluster.choice import Cluster, alone, choose_cluster
-from cluster.refusal import Failure, Refusal
+from cluster.refusal import ClusterFailure, NoCluster
 from scene.api import Api
 from scene.installation import Installation
 from scene.namespaces import INJECTED, make_namespace, remove_namespace
 from scene.people import People
-from scene.request import Request
-from scene.stages import Stages
+from scene.request import JobRequest
+from scene.stages import StageSeconds
 from scene.store import NAMESPACE as STORE_NAMESPACE
-from scene.store import Store
+from scene.store import StoreInCluster
 from scene.training import Training
 
-_CLUSTER = pytest.StashKey[Cluster | Refusal | Failure]()
+_CLUSTER = pytest.StashKey[Cluster | NoCluster | ClusterFailure]()
 _STAYS = pytest.StashKey[bool]()
 
 
@@ -47,7 +47,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
         config.stash[_CLUSTER] = _make_cluster(config)
 
 
-def _make_cluster(config: pytest.Config) -> Cluster | Refusal | Failure:
+def _make_cluster(config: pytest.Config) -> Cluster | NoCluster | ClusterFailure:
     try:
         with alone():
             found = choose_cluster()
@@ -55,7 +55,7 @@ def _make_cluster(config: pytest.Config) -> Cluster | Refusal | Failure:
             if not config.stash[_STAYS]:
                 config.add_cleanup(lambda: _remove_cluster(found))
             make(found)
-    except (Refusal, Failure) as trouble:
+    except (NoCluster, ClusterFailure) as trouble:
         return trouble
     return found
 
@@ -69,9 +69,9 @@ def _remove_cluster(cluster: Cluster) -> None:
 def cluster(pytestconfig: pytest.Config) -> Cluster:
     """A running cluster with all images; skips with the reason where none can be had."""
     found = pytestconfig.stash[_CLUSTER]
-    if isinstance(found, Refusal) and "cluster" not in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
+    if isinstance(found, NoCluster) and "cluster" not in os.environ.get("FLEETPROF_REQUIRE", "").split(","):
         pytest.skip(str(found))
-    if isinstance(found, Refusal | Failure):
+    if isinstance(found, NoCluster | ClusterFailure):
         pytest.fail(str(found))
     return found
 
@@ -89,11 +89,11 @@ def api(cluster: Cluster) -> Api:
 
 
 @pytest.fixture(scope="session")
-def store(api: Api, stays: bool) -> Iterator[Store]:
+def store(api: Api, stays: bool) -> Iterator[StoreInCluster]:
     """The S3 server that all tests share."""
     remove_namespace(api, STORE_NAMESPACE)
     make_namespace(api, STORE_NAMESPACE)
-    server = Store(api)
+    server = StoreInCluster(api)
     try:
         server.start()
         yield server
@@ -104,9 +104,9 @@ def store(api: Api, stays: bool) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="session")
-def installing() -> Stages:
+def installing() -> StageSeconds:
     """How long the installation took."""
-    return Stages("Installation")
+    return StageSeconds("Installation")
 
 
 @pytest.fixture(scope="session")
@@ -120,7 +120,7 @@ def people(api: Api, stays: bool) -> Iterator[People]:
 
 @pytest.fixture(scope="session")
 def installation(
-    api: Api, cluster: Cluster, store: Store, people: People, installing: Stages, stays: bool
+    api: Api, cluster: Cluster, store: StoreInCluster, people: People, installing: StageSeconds, stays: bool
 ) -> Iterator[Installation]:
     """fleetprof, installed from nothing; `test_uninstall.py` takes it away before this does."""
     release = Installation(api, store, people, cluster.audit_log)
@@ -184,12 +184,12 @@ def start_training(api: Api) -> Iterator[Callable[..., Training]]:
 
 
 @pytest.fixture
-def make_request(api: Api, store: Store) -> Iterator[Callable[..., Request]]:
+def make_request(api: Api, store: StoreInCluster) -> Iterator[Callable[..., JobRequest]]:
     """Applies requests, and deletes them after the test."""
-    made: list[Request] = []
+    made: list[JobRequest] = []
 
-    def make_one(training: Training, name: str, **spec: object) -> Request:
-        request = Request(api, store, training.namespace, name, training.name, spec)
+    def make_one(training: Training, name: str, **spec: object) -> JobRequest:
+        request = JobRequest(api, store, training.namespace, name, training.name, spec)
         request.apply()
         made.append(request)
         return request

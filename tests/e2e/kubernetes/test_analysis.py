@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from scene.api import Api
 from scene.installation import NAMESPACE
-from scene.request import Request
-from scene.store import Store
+from scene.request import JobRequest
+from scene.store import StoreInCluster
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
@@ -24,7 +24,7 @@ print(limit.read_text().strip(), re.search(r"oom_kill (\d+)", events.read_text()
 """
 
 
-def jobs_of(api: Api, request: Request) -> dict[str, tuple[int, int]]:
+def jobs_of(api: Api, request: JobRequest) -> dict[str, tuple[int, int]]:
     """Command → pods asked for, and pods that came to a good end."""
     listed = api.list("Job", NAMESPACE, "batch/v1", f"fleetprof.io/request-uid={request.uid}")
     return {
@@ -37,7 +37,7 @@ def jobs_of(api: Api, request: Request) -> dict[str, tuple[int, int]]:
 
 
 def test_many_pods_summarise_and_one_merges(
-    api: Api, store: Store, training: Training, make_request: Callable[..., Request]
+    api: Api, store: StoreInCluster, training: Training, make_request: Callable[..., JobRequest]
 ) -> None:
     request = make_request(training, "shared-out", analysis={"parallelism": 2})
 
@@ -51,7 +51,7 @@ def test_many_pods_summarise_and_one_merges(
 
 
 def test_a_report_for_which_memory_is_too_small_is_said_to_be(
-    api: Api, store: Store, training: Training, make_request: Callable[..., Request]
+    api: Api, store: StoreInCluster, training: Training, make_request: Callable[..., JobRequest]
 ) -> None:
     request = make_request(training, "starved", analysis={"resources": {"limits": {"memory": "16Mi"}}})
 
@@ -67,7 +67,7 @@ def test_a_report_for_which_memory_is_too_small_is_said_to_be(
 
 
 def test_a_report_of_summaries_keeps_the_traces_that_it_names(
-    store: Store, training: Training, make_request: Callable[..., Request]
+    store: StoreInCluster, training: Training, make_request: Callable[..., JobRequest]
 ) -> None:
     request = make_request(training, "auto", traces="Auto")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cluster import __main__ as cluster_command
 from cluster.local import addresses, processes
-from cluster.refusal import Failure
+from cluster.refusal import ClusterFailure
 from harness.waiting import wait_until
 
 
@@ -51,7 +51,7 @@ def test_a_pid_that_was_given_to_somebody_else_is_left_alone(tmp_path: Path) -> 
 def test_a_process_that_ends_before_it_is_ready_is_told_with_its_last_words(tmp_path: Path) -> None:
     processes.start(tmp_path, "broken", ["bash", "-c", "echo no such option; exit 1"])
 
-    with pytest.raises(Failure, match="no such option"):
+    with pytest.raises(ClusterFailure, match="no such option"):
         processes.wait_for(lambda: False, "readiness", tmp_path, "broken")
 
 

@@ -14,7 +14,7 @@ import yaml
 from cluster.places import BINARIES
 from scene.api import Api, Object, wait_until
 from scene.installation import NAMESPACE
-from scene.store import Store
+from scene.store import StoreInCluster
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 Plugin = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def environment_of(api: Api, home: Path, store: Store | None = None) -> dict[str, str]:
+def environment_of(api: Api, home: Path, store: StoreInCluster | None = None) -> dict[str, str]:
     """A user's shell: kubectl, the plug-in beside it, a kubeconfig, S3 credentials."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("FLEETPROF_", "AWS_", "KUBE"))}
     mine = {"KUBECONFIG": str(api.kubeconfig), "HOME": str(home), "COLUMNS": "200"}
@@ -36,7 +36,9 @@ def environment_of(api: Api, home: Path, store: Store | None = None) -> dict[str
 def plugin(api: Api, tmp_path: Path) -> Plugin:
     """Runs `kubectl fleetprof` to its end; `store` lends its credentials."""
 
-    def run(*words: str, store: Store | None = None, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        *words: str, store: StoreInCluster | None = None, text: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["kubectl", "fleetprof", *words],
             env=environment_of(api, tmp_path, store),
@@ -51,7 +53,7 @@ def plugin(api: Api, tmp_path: Path) -> Plugin:
 
 
 def test_one_command_captures_all_ranks_and_others_fetch_what_it_stored(
-    training: Training, plugin: Plugin, store: Store, tmp_path: Path
+    training: Training, plugin: Plugin, store: StoreInCluster, tmp_path: Path
 ) -> None:
     result = plugin("capture", f"job/{training.name}", "-n", training.namespace, "--iterations", "3", "-o", "json")
     assert result.returncode == 0, result.stderr

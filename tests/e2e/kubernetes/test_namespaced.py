@@ -20,8 +20,8 @@ from fleetprof_api.ledger import RankState
 from scene.api import Api, Object, wait_until
 from scene.installation import NAMESPACE, Installation
 from scene.namespaced import RELEASE, NamespacedRelease
-from scene.request import Request
-from scene.store import Bucket, Store
+from scene.request import JobRequest
+from scene.store import Bucket, StoreInCluster
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
@@ -65,7 +65,7 @@ def test_it_captures_a_job_of_its_namespace_and_shows_the_report_without_the_wri
     api: Api, bundled_store: Bucket, release: NamespacedRelease, tmp_path: Path
 ) -> None:
     with release.injected(Training(api, HERE, "injected", ranks_per_pod=2), tmp_path) as training:
-        request = Request(api, bundled_store, HERE, "namespaced", training.name)
+        request = JobRequest(api, bundled_store, HERE, "namespaced", training.name)
         request.apply()
         request.await_end()
         training.finish()
@@ -120,7 +120,7 @@ def logs(api: Api, namespace: str) -> str:
 
 
 def test_one_that_comes_past_helm_is_not_ready_says_why_and_touches_nothing(
-    api: Api, past_helm: str, training: Training, make_request: Callable[..., Request]
+    api: Api, past_helm: str, training: Training, make_request: Callable[..., JobRequest]
 ) -> None:
     reason = "of fleetprof-system/fleetprof holds the Lease fleetprof in kube-system"
     wait_until(lambda: reason in logs(api, past_helm), lambda: f"{reason!r}: {api.explain(past_helm)}")
@@ -145,7 +145,7 @@ def test_it_may_do_nothing_anywhere_else(api: Api, release: NamespacedRelease) -
 
 
 def test_its_uninstall_leaves_the_captures_of_the_other_release_alone(
-    store: Store, release: NamespacedRelease, training: Training, make_request: Callable[..., Request]
+    store: StoreInCluster, release: NamespacedRelease, training: Training, make_request: Callable[..., JobRequest]
 ) -> None:
     request = make_request(training, "of-the-other", window={"iterations": 45})
     request.await_states(RankState.STARTED, ranks=4)

@@ -10,8 +10,8 @@ import yaml
 from scene.api import Api, Object, parse
 from scene.installation import Installation
 from scene.namespaces import INJECTED
-from scene.request import Request
-from scene.store import Store
+from scene.request import JobRequest
+from scene.store import StoreInCluster
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
@@ -46,8 +46,8 @@ class Jobs:
     unseen: Training
     exact: Training
     crashing: Training
-    of_unseen: Request
-    of_crashing: Request
+    of_unseen: JobRequest
+    of_crashing: JobRequest
 
 
 def sidecars(training: Training) -> list[str]:
@@ -57,7 +57,7 @@ def sidecars(training: Training) -> list[str]:
 
 @pytest.fixture(scope="module")
 def jobs(
-    api: Api, store: Store, installation: Installation, team: str, namespaces: Callable[..., str]
+    api: Api, store: StoreInCluster, installation: Installation, team: str, namespaces: Callable[..., str]
 ) -> Iterator[Jobs]:
     """All start and wait together: a deadline is half a minute at least."""
     namespace = namespaces("e2e-quota", INJECTED)
@@ -70,7 +70,7 @@ def jobs(
     exact = Training(api, namespace, "exact", ranks_per_pod=1, resources=resources)
     unseen = Training(api, team, "unseen", ranks_per_pod=1)
     requests = [
-        Request(api, store, job.namespace, job.name, job.name, {"activeDeadlineSeconds": 30})
+        JobRequest(api, store, job.namespace, job.name, job.name, {"activeDeadlineSeconds": 30})
         for job in (unseen, crashing)
     ]
     try:

@@ -6,15 +6,19 @@ import pytest
 from fleetprof_api.ledger import RankState
 from scene.api import Api, wait_until
 from scene.installation import NAMESPACE, Installation
-from scene.request import API, KIND, Request
-from scene.store import Store
+from scene.request import API, KIND, JobRequest
+from scene.store import StoreInCluster
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 
 
 def test_nothing_stays_armed_and_nothing_is_lost(
-    api: Api, store: Store, installation: Installation, training: Training, make_request: Callable[..., Request]
+    api: Api,
+    store: StoreInCluster,
+    installation: Installation,
+    training: Training,
+    make_request: Callable[..., JobRequest],
 ) -> None:
     earlier = make_request(training, "done")
     earlier.await_end()

@@ -27,7 +27,7 @@ class HttpStore:
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.script: list[int] = []
 
-        class Handler(BaseHTTPRequestHandler):
+        class HubHandler(BaseHTTPRequestHandler):
             def do_PUT(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 store.requests.append((self.path, dict(self.headers)))
@@ -47,7 +47,7 @@ class HttpStore:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), HubHandler)
         self._server.daemon_threads = False
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})

@@ -27,7 +27,7 @@ CLIENT = "fleetprof-webui"
 SECRET = "the-secret-of-the-client"
 
 
-class Provider:
+class Issuer:
     """One issuer with one client."""
 
     def __init__(self, issuer: str, ca_file: Path) -> None:
@@ -114,11 +114,11 @@ class Provider:
 
 
 @contextmanager
-def run_provider(folder: Path) -> Iterator[Provider]:
+def run_provider(folder: Path) -> Iterator[Issuer]:
     """A provider that answers, until the block ends."""
     certificate, key = make_certificate(folder)
     with socket.create_server(("127.0.0.1", 0)) as place:
-        provider = Provider(f"https://127.0.0.1:{place.getsockname()[1]}", certificate)
+        provider = Issuer(f"https://127.0.0.1:{place.getsockname()[1]}", certificate)
         server = uvicorn.Server(
             uvicorn.Config(provider.app, log_config=None, ssl_certfile=certificate, ssl_keyfile=key, lifespan="off")
         )
@@ -134,5 +134,5 @@ def run_provider(folder: Path) -> Iterator[Provider]:
 
 def serve(issuer: str, certificate: Path, key: Path, port: int) -> None:
     """A provider of its own process, until that ends."""
-    app = Provider(issuer, certificate).app
+    app = Issuer(issuer, certificate).app
     uvicorn.run(app, host="0.0.0.0", port=port, ssl_certfile=certificate, ssl_keyfile=key, lifespan="off")

@@ -198,7 +198,7 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
 }
 
 
-class Refused(Exception):
+class ValuesRefused(Exception):
     """Helm's words for values that the chart does not take."""
 
 
@@ -247,18 +247,18 @@ def find_helm() -> Path | None:
 
 
 def run_helm(*arguments: str) -> str:
-    """Its output. Raises Refused with what it says otherwise."""
+    """Its output. Raises ValuesRefused with what it says otherwise."""
     helm = find_helm()
     assert helm is not None
     result = subprocess.run([helm, *arguments], capture_output=True, text=True, timeout=60)
     if result.returncode != 0:
-        raise Refused(result.stderr)
+        raise ValuesRefused(result.stderr)
     return result.stdout
 
 
 @cache
 def render(values: tuple[str, ...] = S3, *options: str, release: str = "fleetprof") -> Objects:
-    """The objects of a release with these values, `a.b=c` each. Raises Refused."""
+    """The objects of a release with these values, `a.b=c` each. Raises ValuesRefused."""
     settings = [word for value in values for word in ("--set", value)]
     text = run_helm("template", release, str(CHART), "--namespace", NAMESPACE, *settings, *options)
     return read_objects(text)

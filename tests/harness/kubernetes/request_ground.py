@@ -33,7 +33,7 @@ class HttpPuts:
             return str(answer.headers["ETag"])
 
 
-class Ground:
+class RequestGround:
     """`api` is the API server, `namespace` this test's own. Everything that it starts ends with `close`."""
 
     def __init__(self, api: ApiServer, folder: Path, *arguments: str) -> None:
@@ -52,7 +52,7 @@ class Ground:
             account = {"metadata": {"name": "default"}}
             self.must("POST", f"/api/v1/namespaces/{name}/serviceaccounts", account, also=(409,))
 
-    def beside(self, name: str, *arguments: str) -> "Ground":
+    def beside(self, name: str, *arguments: str) -> "RequestGround":
         """Another operator over the same namespace and store, with these flags and no others."""
         other = copy.copy(self)
         other.folder = self.folder / name

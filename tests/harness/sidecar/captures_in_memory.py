@@ -40,7 +40,7 @@ def view(process_id: str = "p", **more: Any) -> ProcessView:
     return ProcessView(**{**base, **more})
 
 
-class Table:
+class TableInMemory:
     """`ProcessTable` in memory: keeps what is asked of it."""
 
     def __init__(self) -> None:
@@ -108,10 +108,10 @@ class UploadsAtOnce:
         return ["etag"]
 
 
-class Bench:
+class CapturesBench:
     """Captures with everything around them in memory, and a clock that is set by hand."""
 
-    def __init__(self, path: Path, table: Table) -> None:
+    def __init__(self, path: Path, table: TableInMemory) -> None:
         self.now = NOW
         self.table = table
         self.traces = path / "traces"

@@ -7,8 +7,8 @@ from fleetprof_analyzer.pyramid.reader import RankFile
 from fleetprof_analyzer.pyramid.writer import write_rank
 from fleetprof_analyzer.rank.measures.devices import split_devices
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import find_calls
-from fleetprof_analyzer.rank.summary import Found
-from fleetprof_analyzer.trace.trace import NO_ROWS, Category, Metadata, Rows, Trace
+from fleetprof_analyzer.rank.summary import TraceFindings
+from fleetprof_analyzer.trace.trace import NO_ROWS, Category, Rows, Trace, TraceMetadata
 
 Row = tuple[int, int, int, int]
 """Place, start, duration, number of the name."""
@@ -31,7 +31,7 @@ def make_trace(rows: Sequence[Row], category: Category = Category.OPERATOR) -> T
     )
     places = [("77", str(number)) for number in range(int(columns[:, 0].max()) + 1)]
     names = [f"aten::op{number}" for number in range(int(columns[:, 3].max()) + 1)]
-    return Trace(source="rank0.json", metadata=Metadata(), rows=made, names=names, places=places, frames=NO_ROWS)
+    return Trace(source="rank0.json", metadata=TraceMetadata(), rows=made, names=names, places=places, frames=NO_ROWS)
 
 
 def write_rows(rows: Sequence[Row], category: Category = Category.OPERATOR) -> bytes:
@@ -41,7 +41,7 @@ def write_rows(rows: Sequence[Row], category: Category = Category.OPERATOR) -> b
 
 def write_trace(trace: Trace) -> bytes:
     """The file of a trace in which no iteration was found."""
-    return write_rank(Found(trace, split_devices(trace), find_calls(trace), [], [], [], -1, ()), 0)
+    return write_rank(TraceFindings(trace, split_devices(trace), find_calls(trace), [], [], [], -1, ()), 0)
 
 
 def read_level(file: RankFile, level: int) -> list[tuple[int, int, int, int, int]]:

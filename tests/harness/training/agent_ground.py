@@ -35,7 +35,7 @@ def make(kind=torch.optim.SGD):
 """
 
 
-class Job:
+class AgentProcess:
     """One started interpreter."""
 
     def __init__(self, process: "subprocess.Popen[str]", stop: Path, output: Path) -> None:
@@ -66,14 +66,14 @@ class Job:
         return self.process.wait(PATIENCE_S)
 
 
-class Ground:
+class AgentGround:
     """A prepared socket directory in which jobs are started."""
 
     def __init__(self, directory: str, side: SidecarSide, scratch: Path) -> None:
         self.directory = directory
         self.side = side
         self.scratch = scratch
-        self.jobs: list[Job] = []
+        self.jobs: list[AgentProcess] = []
 
     def environment(self, **more: str) -> dict[str, str]:
         """A trainer's, without what the tests' own environment would add."""
@@ -87,7 +87,7 @@ class Ground:
             self.directory, inherited | {"OMP_NUM_THREADS": "1", "KINETO_LOG_LEVEL": "99"} | more
         )
 
-    def start(self, python: str, script: str, *options: str, **environment: str) -> Job:
+    def start(self, python: str, script: str, *options: str, **environment: str) -> AgentProcess:
         """Starts `python [options] script`, the script's text given."""
         number = len(self.jobs)
         path = self.scratch / f"job{number}.py"
@@ -104,7 +104,7 @@ class Ground:
                 cwd=self.scratch,
                 start_new_session=True,  # so that its children end with it, whatever happens
             )
-        job = Job(process, stop, output)
+        job = AgentProcess(process, stop, output)
         self.jobs.append(job)
         return job
 

@@ -31,7 +31,7 @@ def processes_of(session_leader: int) -> list[tuple[int, int, str]]:
 
 
 @dataclass
-class Job:
+class LocalJob:
     """A running `fleetprof run -- …`."""
 
     name: str

@@ -24,7 +24,7 @@ from fleetprof_api.hub.local_hub import find_hub
 from fleetprof_api.ledger import RankState
 from fleetprof_api.report.report import Report
 
-from harness.training.local_job import LAUNCHER, TORCHRUN, TRAINING, Command, Job, processes_of
+from harness.training.local_job import LAUNCHER, TORCHRUN, TRAINING, Command, LocalJob, processes_of
 from harness.waiting import PATIENCE_S, wait_until
 
 
@@ -35,7 +35,7 @@ class Local:
     folder: Path
     environment: dict[str, str]
     hub: subprocess.Popen[bytes] | None = None
-    jobs: list[Job] = field(default_factory=list)
+    jobs: list[LocalJob] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     extra_up: list[str] = field(default_factory=list)
     connection: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
@@ -124,7 +124,7 @@ class Local:
         run_flags: tuple[str, ...] = (),
         torchrun: tuple[str, ...] | None = None,
         environment: dict[str, str] | None = None,
-    ) -> Job:
+    ) -> LocalJob:
         """Starts a training job; returns at once. `torchrun`: options of the one that starts its ranks; None: ours."""
         folder = self.folder / name
         folder.mkdir()
@@ -141,7 +141,9 @@ class Local:
         if torchrun is not None:
             launcher = [str(TORCHRUN), "--nproc-per-node", str(ranks), "--standalone", *torchrun]
         words = [python, *python_flags, *(launcher if ranks > 1 else []), *script]
-        return self._start(Job(name, folder, ranks, lambda: self._count_agents(name)), words, run_flags, environment)
+        return self._start(
+            LocalJob(name, folder, ranks, lambda: self._count_agents(name)), words, run_flags, environment
+        )
 
     def run_shared(
         self,
@@ -150,19 +152,21 @@ class Local:
         ranks: int,
         agents: int | None = None,
         **how: Any,
-    ) -> Job:
+    ) -> LocalJob:
         """Starts a job that several tests capture, and waits for its first iterations; it outlasts all of them."""
         job = self.run(name, "--seconds", "1800", ranks=ranks, **how)
         job.await_steps(agents)
         return job
 
-    def run_command(self, name: str, *words: str) -> Job:
+    def run_command(self, name: str, *words: str) -> LocalJob:
         """Starts any command as a job."""
         folder = self.folder / name
         folder.mkdir()
-        return self._start(Job(name, folder, 0, lambda: 0), list(words), (), {})
+        return self._start(LocalJob(name, folder, 0, lambda: 0), list(words), (), {})
 
-    def _start(self, job: Job, words: list[str], run_flags: tuple[str, ...], environment: dict[str, str]) -> Job:
+    def _start(
+        self, job: LocalJob, words: list[str], run_flags: tuple[str, ...], environment: dict[str, str]
+    ) -> LocalJob:
         output = job.output.open("wb")
         job.process = subprocess.Popen(
             [sys.executable, "-m", "fleetprof_cli.main", "run", "--name", job.name, *run_flags, "--", *words],

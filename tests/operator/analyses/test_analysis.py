@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from harness.kubernetes.api_server import MINOR, ApiServer
-from harness.kubernetes.request_ground import Ground, condition, message
+from harness.kubernetes.request_ground import RequestGround, condition, message
 
 pytestmark = pytest.mark.cluster
 
@@ -27,10 +27,10 @@ TIME = {"span": 1000, "compute": 500, "exposed_communication": 250, "idle": 250}
 
 
 @pytest.fixture
-async def ground(api: ApiServer, tmp_path: Path) -> AsyncIterator[Ground]:
+async def ground(api: ApiServer, tmp_path: Path) -> AsyncIterator[RequestGround]:
     template = tmp_path / "pod.yaml"
     template.write_text(yaml.safe_dump(TEMPLATE))
-    ground = Ground(
+    ground = RequestGround(
         api, tmp_path, "--analyzer-pod", str(template), "--report-url", "https://p.example/{namespace}/{uid}",
         "--analysis-max-resources", "cpu=8",
     )  # fmt: skip
@@ -41,19 +41,19 @@ async def ground(api: ApiServer, tmp_path: Path) -> AsyncIterator[Ground]:
         await ground.close()
 
 
-async def capture(ground: Ground, **spec: Any) -> str:
+async def capture(ground: RequestGround, **spec: Any) -> str:
     """A request of which all ranks are uploaded; its uid."""
     sidecar = await ground.add_rank(0, 1)
     ground.ask(**spec)
     return await ground.deliver(sidecar)
 
 
-def job(ground: Ground, command: str, uid: str) -> dict[str, Any] | None:
+def job(ground: RequestGround, command: str, uid: str) -> dict[str, Any] | None:
     status, found = ground.api.call("GET", f"{JOBS}/fleetprof-{command}-{uid}")
     return found if status == 200 else None
 
 
-def end_job(ground: Ground, name: str, kind: str, reason: str = "", message: str = "", **status: Any) -> None:
+def end_job(ground: RequestGround, name: str, kind: str, reason: str = "", message: str = "", **status: Any) -> None:
     """As the Job controller does: first what decides, then what is; before Kubernetes 1.31 a success is not decided."""
     decided = {"Complete": ["SuccessCriteriaMet"] if MINOR >= 31 else [], "Failed": ["FailureTarget"]}[kind]
     made = [
@@ -73,7 +73,7 @@ def end_job(ground: Ground, name: str, kind: str, reason: str = "", message: str
     ground.must("PATCH", f"{JOBS}/{name}/status", {"status": whole})
 
 
-async def test_a_report_is_made_by_one_pod_and_its_headline_is_shown(ground: Ground) -> None:
+async def test_a_report_is_made_by_one_pod_and_its_headline_is_shown(ground: RequestGround) -> None:
     uid = await capture(ground, analysis={"resources": {"limits": {"memory": "2Gi"}}})
     made = await ground.until(lambda: job(ground, "report", uid), "the Job")
     spec = made["spec"]
@@ -96,7 +96,7 @@ async def test_a_report_is_made_by_one_pod_and_its_headline_is_shown(ground: Gro
     await ground.until(lambda: job(ground, "report", uid) is None, "the Job's deletion")
 
 
-async def test_whoever_asks_for_more_than_is_allowed_is_told(ground: Ground) -> None:
+async def test_whoever_asks_for_more_than_is_allowed_is_told(ground: RequestGround) -> None:
     await capture(ground, analysis={"parallelism": 1000, "resources": {"requests": {"cpu": "96"}}})
     await ground.until(lambda: ("Warning", "AnalysisCut") in ground.events(), "the Event")
     messages = [
@@ -106,7 +106,7 @@ async def test_whoever_asks_for_more_than_is_allowed_is_told(ground: Ground) -> 
     assert messages == [message]
 
 
-async def test_why_it_failed_is_the_analyzers_own_sentence(ground: Ground) -> None:
+async def test_why_it_failed_is_the_analyzers_own_sentence(ground: RequestGround) -> None:
     uid = await capture(ground)
     name = (await ground.until(lambda: job(ground, "report", uid), "the Job"))["metadata"]["name"]
     pod = {
@@ -126,7 +126,7 @@ async def test_why_it_failed_is_the_analyzers_own_sentence(ground: Ground) -> No
     assert "reportURL" not in status
 
 
-async def test_many_shards_are_summarised_and_merged(ground: Ground) -> None:
+async def test_many_shards_are_summarised_and_merged(ground: RequestGround) -> None:
     sidecars = [await ground.add_rank(rank, 2) for rank in range(2)]
     ground.ask(analysis={"parallelism": 2})
     await ground.deliver(sidecars[0])
@@ -143,7 +143,7 @@ async def test_many_shards_are_summarised_and_merged(ground: Ground) -> None:
     assert condition(await ground.until_finished()) == ("True", "Complete")
 
 
-async def test_a_restart_follows_the_job_that_is_there(ground: Ground) -> None:
+async def test_a_restart_follows_the_job_that_is_there(ground: RequestGround) -> None:
     uid = await capture(ground)
     before = await ground.until(lambda: job(ground, "report", uid), "the Job")
     ground.kill_operator()
@@ -155,7 +155,7 @@ async def test_a_restart_follows_the_job_that_is_there(ground: Ground) -> None:
     assert (job(ground, "report", uid) or {})["metadata"]["uid"] == before["metadata"]["uid"]
 
 
-async def test_a_job_that_somebody_deletes_is_told(ground: Ground) -> None:
+async def test_a_job_that_somebody_deletes_is_told(ground: RequestGround) -> None:
     uid = await capture(ground)
     made = await ground.until(lambda: job(ground, "report", uid), "the Job")
     options = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}

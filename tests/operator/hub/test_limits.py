@@ -7,7 +7,7 @@ import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_operator.hub.access.authentication import Principal
 from fleetprof_operator.hub.access.bucket import TokenBucket
-from fleetprof_operator.hub.access.call_refusals import Refusal
+from fleetprof_operator.hub.access.call_refusals import CallRefusal
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.sidecars.holdings import Holdings, OverBudget
 from fleetprof_operator.hub.sidecars.message_weight import MAX_ELEMENTS, weigh_message
@@ -224,7 +224,7 @@ def test_a_pod_has_few_streams_and_a_namespace_its_share() -> None:
     held = [sit(POD) for _ in range(MOST_OF_POD)]
     with pytest.raises(NoSeat, match="has 3 streams; a pod has one sidecar") as refused:
         sit(POD)
-    assert refused.value.kind is Refusal.STREAMS
+    assert refused.value.kind is CallRefusal.STREAMS
     held += [sit(Principal(namespace="team", pod_uid=f"u-{n}")) for n in range(2)]
     with pytest.raises(NoSeat, match="namespace team has 5 streams"):
         sit(Principal(namespace="team", pod_uid="u-9"))
@@ -242,7 +242,7 @@ def test_a_pod_that_dials_all_the_time_waits() -> None:
             pass
     with pytest.raises(NoSeat, match="dials more than") as refused, seats.take(POD, 0.0):
         pass
-    assert refused.value.kind is Refusal.OFTEN
+    assert refused.value.kind is CallRefusal.OFTEN
     with seats.take(POD, 2.0):
         pass
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from harness.kubernetes.api_server import ApiServer
-from harness.kubernetes.request_ground import Ground
+from harness.kubernetes.request_ground import RequestGround
 
 
 @pytest.fixture
-async def grounds(api: ApiServer, tmp_path: Path) -> AsyncIterator[list[Ground]]:
+async def grounds(api: ApiServer, tmp_path: Path) -> AsyncIterator[list[RequestGround]]:
     """Grounds that are closed at the end; the first has no operator yet, and is to hold its namespace's Lease."""
-    first = Ground(api, tmp_path)
+    first = RequestGround(api, tmp_path)
     first.arguments += ["--leases", first.namespace]
     grounds = [first]
     try:

@@ -10,7 +10,7 @@ import pytest
 from fleetprof_operator.kubernetes.cluster import Cluster, make_client
 from fleetprof_operator.ownership.territory import CLUSTER_FINALIZER, NAMESPACE_FINALIZER
 from fleetprof_operator.release import Release, release
-from harness.kubernetes.request_ground import Ground, condition
+from harness.kubernetes.request_ground import RequestGround, condition
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import load_kube_config
 
@@ -39,7 +39,7 @@ async def call_receiver(address: str, token: str) -> tuple[int, dict[str, int]]:
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
-async def test_a_replica_that_stands_by_takes_the_capture_over(grounds: list[Ground], killed: bool) -> None:
+async def test_a_replica_that_stands_by_takes_the_capture_over(grounds: list[RequestGround], killed: bool) -> None:
     (first,) = grounds
     first.add_lease(first.namespace)
     standing_by = first.beside("second", *first.arguments, *replica("second"))
@@ -70,7 +70,9 @@ async def test_a_replica_that_stands_by_takes_the_capture_over(grounds: list[Gro
     assert status["owner"] == "fleetprof-system/fleetprof"
 
 
-async def test_a_replica_that_stands_by_hands_alertmanagers_calls_on(grounds: list[Ground], tmp_path: Path) -> None:
+async def test_a_replica_that_stands_by_hands_alertmanagers_calls_on(
+    grounds: list[RequestGround], tmp_path: Path
+) -> None:
     (first,) = grounds
     first.add_lease(first.namespace)
     token_file, port = tmp_path / "token", find_port()
@@ -89,7 +91,7 @@ async def test_a_replica_that_stands_by_hands_alertmanagers_calls_on(grounds: li
 
 
 async def test_of_two_releases_each_has_its_requests_and_an_uninstall_touches_its_own(
-    grounds: list[Ground], leases: str
+    grounds: list[RequestGround], leases: str
 ) -> None:
     (narrow,) = grounds
     narrow.add_lease(narrow.namespace)
@@ -118,7 +120,7 @@ async def test_of_two_releases_each_has_its_requests_and_an_uninstall_touches_it
     assert condition(narrow.status()) == ("False", "Cancelled")
 
 
-async def test_a_second_release_for_the_same_says_who_serves_and_touches_nothing(grounds: list[Ground]) -> None:
+async def test_a_second_release_for_the_same_says_who_serves_and_touches_nothing(grounds: list[RequestGround]) -> None:
     (first,) = grounds
     first.add_lease(first.namespace)
     first.start_operator()
@@ -134,7 +136,7 @@ async def test_a_second_release_for_the_same_says_who_serves_and_touches_nothing
     assert condition(first.status()) == ("Unknown", "Waiting")
 
 
-async def _release(ground: Ground, ours: Release) -> None:
+async def _release(ground: RequestGround, ours: Release) -> None:
     configuration = Configuration()
     await load_kube_config(str(ground.api.kubeconfig()), client_configuration=configuration)
     cluster = Cluster(make_client(configuration, "tests"))

@@ -14,7 +14,7 @@ from fleetprof_api.hub import hub_pb2 as pb
 from harness.hub.scripted_sidecar import ScriptedSidecar, make_process
 from harness.hub.telemetry_reports import rank, report
 from harness.kubernetes.chart import S3, render
-from harness.kubernetes.request_ground import Ground
+from harness.kubernetes.request_ground import RequestGround
 from harness.prometheus import run_prometheus
 
 pytestmark = [pytest.mark.cluster, pytest.mark.prometheus, pytest.mark.helm]
@@ -71,7 +71,7 @@ def telemetry(slow_permille: int) -> pb.Telemetry:
     return report(*(rank(number, **one) for number, one in enumerate(reports)), host=host)
 
 
-async def add_job(ground: Ground, name: str, slow_permille: int, **metadata: Any) -> ScriptedSidecar:
+async def add_job(ground: RequestGround, name: str, slow_permille: int, **metadata: Any) -> ScriptedSidecar:
     """A job of two ranks in one pod, which tells its figures."""
     uid = ground.add_pod(f"{name}-0", **metadata)
     devices: dict[str, Any] = {"world_size": 2, "device_kind": "cuda", "device_name": "H100"}
@@ -83,7 +83,7 @@ async def add_job(ground: Ground, name: str, slow_permille: int, **metadata: Any
     return sidecar
 
 
-async def capture_by_policy(ground: Ground) -> None:
+async def capture_by_policy(ground: RequestGround) -> None:
     """One job is busy, another is not; a policy captures the one."""
     sidecar = await add_job(ground, "llama", 500)
     spec = {
@@ -100,7 +100,7 @@ async def capture_by_policy(ground: Ground) -> None:
     await add_job(ground, "quiet", 0, labels={})
 
 
-async def test_every_panel_has_an_answer(ground: Ground, tmp_path: Path) -> None:
+async def test_every_panel_has_an_answer(ground: RequestGround, tmp_path: Path) -> None:
     await capture_by_policy(ground)
     target = {"targets": [f"127.0.0.1:{ground.ports['http']}"]}
     configuration = {

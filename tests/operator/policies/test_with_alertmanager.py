@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from fleetprof_operator.web.connections import Connections
 from harness.kubernetes.chart import S3, render
-from harness.kubernetes.request_ground import Ground
+from harness.kubernetes.request_ground import RequestGround
 from harness.prometheus import run_alertmanager, run_prometheus
 
 pytestmark = [pytest.mark.cluster, pytest.mark.prometheus]
@@ -60,7 +60,7 @@ def chart_groups() -> list[dict[str, Any]]:
 
 async def test_a_starved_job_is_captured_once_and_people_are_told(api: Any, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(TOKEN)
-    ground = Ground(
+    ground = RequestGround(
         api,
         tmp_path,
         "--alerts-token-file",
@@ -95,7 +95,7 @@ async def test_a_starved_job_is_captured_once_and_people_are_told(api: Any, tmp_
         await outside.server.close()
 
 
-async def _go_round(ground: Ground, outside: Outside, alertmanager: dict[str, Any], folder: Path) -> None:
+async def _go_round(ground: RequestGround, outside: Outside, alertmanager: dict[str, Any], folder: Path) -> None:
     def read() -> dict[str, Any]:
         found: dict[str, Any] = ground.must("GET", ground.path("profilepolicies", "starved")).get("status") or {}
         return found

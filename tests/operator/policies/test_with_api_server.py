@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.kubernetes.request_ground import Ground, condition
+from harness.kubernetes.request_ground import RequestGround, condition
 
 pytestmark = pytest.mark.cluster
 
 TOKEN = "0123456789abcdef-told"
 
 
-def call(ground: Ground, alerts: list[dict[str, Any]]) -> int:
+def call(ground: RequestGround, alerts: list[dict[str, Any]]) -> int:
     body = json.dumps({"version": "4", "alerts": alerts}).encode()
     request = urllib.request.Request(
         f"http://127.0.0.1:{ground.ports['alerts']}/alerts", body, {"Authorization": f"Bearer {TOKEN}"}
@@ -25,14 +25,14 @@ def call(ground: Ground, alerts: list[dict[str, Any]]) -> int:
         return taken
 
 
-def alert(ground: Ground, **labels: str) -> dict[str, Any]:
+def alert(ground: RequestGround, **labels: str) -> dict[str, Any]:
     of = {"alertname": "FleetprofLowUtilization", "namespace": ground.namespace, "pod": "llama-0"}
     return {"status": "firing", "labels": of | labels, "startsAt": "2026-11-21T09:45:12Z"}
 
 
 async def test_a_flood_of_alerts_makes_one_request_through_a_kill(api: Any, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(TOKEN)
-    ground = Ground(api, tmp_path, "--alerts-token-file", str(tmp_path / "token"))
+    ground = RequestGround(api, tmp_path, "--alerts-token-file", str(tmp_path / "token"))
     ground.start_operator()
     try:
         policy = {

@@ -4,12 +4,12 @@ import asyncio
 import json
 
 import pytest
-from harness.kubernetes.request_ground import Ground, condition, message
+from harness.kubernetes.request_ground import RequestGround, condition, message
 
 pytestmark = pytest.mark.cluster
 
 
-async def test_two_ranks_are_captured_and_the_end_is_written(ground: Ground) -> None:
+async def test_two_ranks_are_captured_and_the_end_is_written(ground: RequestGround) -> None:
     first, second = await ground.add_rank(0, 2), await ground.add_rank(1, 2)
     made = ground.ask()
     uid = await ground.deliver(first)
@@ -41,7 +41,7 @@ async def test_two_ranks_are_captured_and_the_end_is_written(ground: Ground) -> 
     await ground.until(lambda: ("Normal", "Complete") in ground.events(), "the Event")
 
 
-async def test_a_request_waits_for_pods_and_says_what_is_missing(ground: Ground) -> None:
+async def test_a_request_waits_for_pods_and_says_what_is_missing(ground: RequestGround) -> None:
     ground.ask()
     status = await ground.until_state("NothingMatched", kind="TargetsResolved")
     assert "there is no pod of Job/llama yet" in message(status, "TargetsResolved")
@@ -81,7 +81,7 @@ async def test_a_request_waits_for_pods_and_says_what_is_missing(ground: Ground)
     assert reasons == ["NothingMatched", "PodsPending", "SidecarsMissing", "Complete"]
 
 
-async def test_pods_without_a_sidecar_end_the_request(ground: Ground) -> None:
+async def test_pods_without_a_sidecar_end_the_request(ground: RequestGround) -> None:
     ground.add_pod("llama-0", injected=False)
     ground.ask()
     status = await ground.until_finished()
@@ -92,7 +92,7 @@ async def test_pods_without_a_sidecar_end_the_request(ground: Ground) -> None:
     assert all(c["message"] for c in status["conditions"])
 
 
-async def test_the_deadline_ends_the_wait(ground: Ground) -> None:
+async def test_the_deadline_ends_the_wait(ground: RequestGround) -> None:
     ground.ask(activeDeadlineSeconds=30)
     await ground.until_state("NothingMatched", kind="TargetsResolved")
     status = await ground.until_finished()
@@ -100,7 +100,7 @@ async def test_the_deadline_ends_the_wait(ground: Ground) -> None:
     assert "until the deadline of 30 s" in message(status)
 
 
-async def test_a_suspended_request_begins_when_it_may(ground: Ground) -> None:
+async def test_a_suspended_request_begins_when_it_may(ground: RequestGround) -> None:
     sidecar = await ground.add_rank(0, 1)
     ground.ask(suspend=True)
     status = await ground.until_state("Suspended")
@@ -112,21 +112,21 @@ async def test_a_suspended_request_begins_when_it_may(ground: Ground) -> None:
     assert (condition(status), status["observedGeneration"]) == (("True", "Complete"), 2)
 
 
-async def test_a_suspended_request_can_be_deleted(ground: Ground) -> None:
+async def test_a_suspended_request_can_be_deleted(ground: RequestGround) -> None:
     ground.ask(suspend=True)
     await ground.until_state("Suspended")
     ground.delete()
     await ground.until(lambda: ground.request() is None, "the deletion")
 
 
-async def test_what_cannot_be_done_ends_with_the_field(ground: Ground) -> None:
+async def test_what_cannot_be_done_ends_with_the_field(ground: RequestGround) -> None:
     ground.ask(redact=["Names"])
     status = await ground.until_finished()
     assert condition(status) == ("False", "Unsupported")
     assert message(status).startswith("spec.redact: ")
 
 
-async def test_two_requests_at_once(ground: Ground) -> None:
+async def test_two_requests_at_once(ground: RequestGround) -> None:
     sidecar = await ground.add_rank(0, 1)
     ground.ask("first")
     arm = await sidecar.expect("arm")
@@ -141,7 +141,7 @@ async def test_two_requests_at_once(ground: Ground) -> None:
 
 
 @pytest.mark.parametrize("ground", [("--max-captures-per-namespace", "1")], indirect=True)
-async def test_a_namespace_has_a_budget(ground: Ground) -> None:
+async def test_a_namespace_has_a_budget(ground: RequestGround) -> None:
     ground.ask("first")
     await ground.until_state("NothingMatched", "first", "TargetsResolved")
     ground.ask("refused", conflict="Fail")
@@ -164,7 +164,7 @@ async def test_a_namespace_has_a_budget(ground: Ground) -> None:
     assert condition(ground.status("third"), "TargetsResolved") == ("False", "Queued")
 
 
-async def test_deletion_withdraws_what_was_ordered(ground: Ground) -> None:
+async def test_deletion_withdraws_what_was_ordered(ground: RequestGround) -> None:
     first, second = await ground.add_rank(0, 2), await ground.add_rank(1, 2)
     made = ground.ask()
     arms = [await first.expect("arm"), await second.expect("arm")]
@@ -182,7 +182,7 @@ async def test_deletion_withdraws_what_was_ordered(ground: Ground) -> None:
     assert ground.ledger(made)["outcome"] == "Cancelled"
 
 
-async def test_a_sidecar_that_is_away_does_not_hold_a_deletion(ground: Ground) -> None:
+async def test_a_sidecar_that_is_away_does_not_hold_a_deletion(ground: RequestGround) -> None:
     sidecar = await ground.add_rank(0, 1)
     made = ground.ask()
     await sidecar.say_all(await sidecar.expect("arm"), "STARTED")
@@ -193,7 +193,7 @@ async def test_a_sidecar_that_is_away_does_not_hold_a_deletion(ground: Ground) -
     assert ground.ledger(made)["outcome"] == "Cancelled"
 
 
-async def test_a_store_that_is_away_does_not_hold_a_deletion(ground: Ground) -> None:
+async def test_a_store_that_is_away_does_not_hold_a_deletion(ground: RequestGround) -> None:
     sidecar = await ground.add_rank(0, 1)
     made = ground.ask()
     arm = await sidecar.expect("arm")
@@ -209,7 +209,7 @@ async def test_a_store_that_is_away_does_not_hold_a_deletion(ground: Ground) -> 
     assert ground.ledger(made)["outcome"] == "Cancelled"
 
 
-async def test_a_request_waits_for_a_store_that_is_away(ground: Ground) -> None:
+async def test_a_request_waits_for_a_store_that_is_away(ground: RequestGround) -> None:
     sidecar = await ground.add_rank(0, 1)
     ground.lose_store()
     ground.ask()
@@ -220,7 +220,7 @@ async def test_a_request_waits_for_a_store_that_is_away(ground: Ground) -> None:
     assert condition(await ground.until_finished()) == ("True", "Complete")
 
 
-async def test_a_request_that_waits_is_deleted_at_once(ground: Ground) -> None:
+async def test_a_request_that_waits_is_deleted_at_once(ground: RequestGround) -> None:
     made = ground.ask()
     await ground.until_state("NothingMatched", kind="TargetsResolved")
     ground.delete()
@@ -228,7 +228,7 @@ async def test_a_request_that_waits_is_deleted_at_once(ground: Ground) -> None:
     assert ground.ledger(made)["outcome"] == "Cancelled"
 
 
-async def test_a_request_that_takes_the_place_of_another_is_its_own(ground: Ground) -> None:
+async def test_a_request_that_takes_the_place_of_another_is_its_own(ground: RequestGround) -> None:
     sidecar = await ground.add_rank(0, 1)
     ground.ask()
     arm = await sidecar.expect("arm")
@@ -251,7 +251,7 @@ async def test_a_request_that_takes_the_place_of_another_is_its_own(ground: Grou
     assert condition(await ground.until_finished()) == ("True", "Complete")
 
 
-async def test_a_pod_that_is_deleted_mid_capture_ends_its_rank(ground: Ground) -> None:
+async def test_a_pod_that_is_deleted_mid_capture_ends_its_rank(ground: RequestGround) -> None:
     first, second = await ground.add_rank(0, 2), await ground.add_rank(1, 2)
     ground.ask()
     await second.expect("arm")
@@ -268,7 +268,7 @@ async def test_a_pod_that_is_deleted_mid_capture_ends_its_rank(ground: Ground) -
     assert "SidecarLost" in described.partition("Failures:")[2].partition("Observed Generation:")[0]
 
 
-async def test_the_time_to_live_deletes_what_has_ended(ground: Ground) -> None:
+async def test_the_time_to_live_deletes_what_has_ended(ground: RequestGround) -> None:
     sidecar = await ground.add_rank(0, 1)
     made = ground.ask(ttlSecondsAfterFinished=2)
     uid = await ground.deliver(sidecar)
@@ -277,14 +277,14 @@ async def test_the_time_to_live_deletes_what_has_ended(ground: Ground) -> None:
     assert ground.ledger(made)["outcome"] == "Complete"  # what was captured stays
 
 
-async def test_the_time_to_live_may_be_set_later(ground: Ground) -> None:
+async def test_the_time_to_live_may_be_set_later(ground: RequestGround) -> None:
     ground.ask(redact=["Names"])
     await ground.until_finished()
     ground.must("PATCH", ground.path("profilerequests", "five"), {"spec": {"ttlSecondsAfterFinished": 0}})
     await ground.until(lambda: ground.request() is None, "the deletion")
 
 
-async def test_a_change_after_the_end_is_seen_in_observed_generation(ground: Ground) -> None:
+async def test_a_change_after_the_end_is_seen_in_observed_generation(ground: RequestGround) -> None:
     ground.add_pod("llama-0", injected=False)
     ground.ask()
     ended = await ground.until_finished()
@@ -301,7 +301,7 @@ async def test_a_change_after_the_end_is_seen_in_observed_generation(ground: Gro
     await ground.until(lambda: ground.status()["observedGeneration"] == 3, "the generation that came in between")
 
 
-async def test_an_annotation_takes_a_capture_back_and_leaves_the_request(ground: Ground) -> None:
+async def test_an_annotation_takes_a_capture_back_and_leaves_the_request(ground: RequestGround) -> None:
     sidecar = await ground.add_rank(0, 1)
     ground.ask()
     arm = await sidecar.expect("arm")
@@ -314,7 +314,7 @@ async def test_an_annotation_takes_a_capture_back_and_leaves_the_request(ground:
     await ground.until(lambda: "finalizers" not in ground.made()["metadata"], "the finalizer to go")
 
 
-async def test_pods_of_a_deployment_are_found_by_their_owners(ground: Ground) -> None:
+async def test_pods_of_a_deployment_are_found_by_their_owners(ground: RequestGround) -> None:
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {
         "containers": [{"name": "trainer", "image": "x"}]}}}  # fmt: skip
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama", "uid": "d-1", "controller": True}
@@ -329,7 +329,7 @@ async def test_pods_of_a_deployment_are_found_by_their_owners(ground: Ground) ->
     assert condition(await ground.until_finished()) == ("True", "Complete")
 
 
-async def test_the_life_of_a_request_costs_few_writes(ground: Ground) -> None:
+async def test_the_life_of_a_request_costs_few_writes(ground: RequestGround) -> None:
     sidecar = await ground.add_rank(0, 1)
     ground.ask()
     await ground.deliver(sidecar)

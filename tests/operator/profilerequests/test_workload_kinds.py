@@ -21,7 +21,7 @@ from harness.kubernetes.foreign_kinds import (
     install_kinds,
     read_constant,
 )
-from harness.kubernetes.request_ground import Ground, condition, message
+from harness.kubernetes.request_ground import RequestGround, condition, message
 
 pytestmark = pytest.mark.cluster
 
@@ -66,7 +66,7 @@ class Workload:
     spec: Any
     below: "Workload | None" = None
 
-    def make(self, ground: Ground, name: str, owners: list[Any]) -> tuple[str, list[Any]]:
+    def make(self, ground: RequestGround, name: str, owners: list[Any]) -> tuple[str, list[Any]]:
         """Creates it and what is below; the label selector's name and value, and the owners, of its pods."""
         made = ground.must(
             "POST",
@@ -110,7 +110,7 @@ OURS = [
 
 
 @pytest.mark.usefixtures("kinds")
-async def test_the_pods_of_each_kind_are_found_and_no_others(ground: Ground) -> None:
+async def test_the_pods_of_each_kind_are_found_and_no_others(ground: RequestGround) -> None:
     workloads = {f"the-{each.kind.lower()}": each for each in THEIRS + OURS}
     for name, workload in workloads.items():
         last, owners = workload.make(ground, name, [])

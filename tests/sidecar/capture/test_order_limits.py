@@ -9,7 +9,7 @@ from fleetprof_api.hub import hub_pb2
 from fleetprof_api.kernel_class import MOST_KERNEL_CLASSES
 from fleetprof_sidecar.capture.order_limits import MOST_CAPTURES, check_limits
 from fleetprof_sidecar.capture.orders import build_order, read_terms, window_ns
-from harness.sidecar.captures_in_memory import NOW, Bench, S, Table, view
+from harness.sidecar.captures_in_memory import NOW, CapturesBench, S, TableInMemory, view
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,7 +37,7 @@ INT32 = st.integers(-(2**31), 2**31 - 1)
     ],
 )
 def test_what_is_over_a_limit_is_refused_by_its_name(tmp_path: Path, change: dict[str, Any], words: str) -> None:
-    bench = Bench(tmp_path, Table())
+    bench = CapturesBench(tmp_path, TableInMemory())
     bench.arm(**change)
     refused = bench.last()
     assert (refused.state, refused.reason) == (hub_pb2.FAILED, "OverLimit")
@@ -48,9 +48,9 @@ def test_what_is_over_a_limit_is_refused_by_its_name(tmp_path: Path, change: dic
 
 @pytest.mark.attack
 def test_no_more_captures_at_once_than_a_sidecar_allows(tmp_path: Path) -> None:
-    table = Table()
+    table = TableInMemory()
     table.views = {str(number): view(str(number)) for number in range(MOST_CAPTURES + 2)}
-    bench = Bench(tmp_path, table)
+    bench = CapturesBench(tmp_path, table)
     for number in range(MOST_CAPTURES + 2):
         bench.arm(f"cap{number}", str(number))
     assert len(table.orders) == MOST_CAPTURES

@@ -12,19 +12,19 @@ from fleetprof_api.samples import HostColumns
 from fleetprof_sidecar.processes.events import AgentMessage, BusyChanged, Delivered
 from fleetprof_sidecar.processes.views import StepView
 from fleetprof_sidecar.samples.rank_samples import PodFacts
-from harness.sidecar.captures_in_memory import NOW, Bench, S, Table, view
+from harness.sidecar.captures_in_memory import NOW, CapturesBench, S, TableInMemory, view
 from harness.sidecar.played_capture import play
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    made = Bench(tmp_path, Table())
+async def bench(tmp_path: Path) -> AsyncIterator[CapturesBench]:
+    made = CapturesBench(tmp_path, TableInMemory())
     yield made
     await made.work.close()
     made.spool.close()
 
 
-async def test_a_capture_that_slows_training_beyond_the_limit_is_stopped_in_the_process(bench: Bench) -> None:
+async def test_a_capture_that_slows_training_beyond_the_limit_is_stopped_in_the_process(bench: CapturesBench) -> None:
     bench.arm(max_slowdown_percent=50)
     bench.captures.on_process_event(Delivered("p", bench.now))
     (bench.traces / "cap-r0_7.json.tmp").touch()
@@ -38,14 +38,14 @@ async def test_a_capture_that_slows_training_beyond_the_limit_is_stopped_in_the_
     assert "125 % slower" in bench.last().message
 
 
-async def test_an_order_leaves_room_for_its_warm_up_in_optimizer_steps(bench: Bench) -> None:
+async def test_an_order_leaves_room_for_its_warm_up_in_optimizer_steps(bench: CapturesBench) -> None:
     bench.table.views["p"] = view(step=StepView(50, NOW, S, 4))
     bench.arm(window=hub_pb2.Window(iterations=20, warmup_iterations=3))
     assert bench.table.warmup_steps == {"p": 12}
     assert "ACTIVITIES_WARMUP_ITERATIONS=12" in bench.table.orders["p"].splitlines()
 
 
-async def test_an_order_that_comes_when_its_time_is_over_is_never_placed(bench: Bench) -> None:
+async def test_an_order_that_comes_when_its_time_is_over_is_never_placed(bench: CapturesBench) -> None:
     bench.arm(deliver_until_unix_ns=NOW)
     assert (bench.last().state, bench.last().reason) == (hub_pb2.FAILED, "TooLate")
     assert "when the time to hand it over had passed" in bench.last().message
@@ -53,7 +53,7 @@ async def test_an_order_that_comes_when_its_time_is_over_is_never_placed(bench: 
     assert ("arm", "cap") not in bench.table.agent_messages
 
 
-async def test_an_order_for_a_step_to_a_process_that_makes_none_says_so(bench: Bench) -> None:
+async def test_an_order_for_a_step_to_a_process_that_makes_none_says_so(bench: CapturesBench) -> None:
     bench.table.views["p"] = view(step=None)
     bench.arm()
     assert (bench.last().state, bench.last().reason) == (hub_pb2.FAILED, "NotStepping")
@@ -68,7 +68,12 @@ async def test_an_order_for_a_step_to_a_process_that_makes_none_says_so(bench: B
     ],
 )
 async def test_a_trace_with_an_optimizer_step_shows_that_its_process_trains(
-    bench: Bench, kineto_trace: Callable[..., bytes], await_that: Any, name: bytes, trace_id: str, trainers: list[str]
+    bench: CapturesBench,
+    kineto_trace: Callable[..., bytes],
+    await_that: Any,
+    name: bytes,
+    trace_id: str,
+    trainers: list[str],
 ) -> None:
     bench.started()
     (bench.traces / "cap-r0_7.json").write_bytes(kineto_trace(trace_id).replace(b"aten::op1", name))
@@ -77,7 +82,7 @@ async def test_a_trace_with_an_optimizer_step_shows_that_its_process_trains(
     assert bench.table.trainers == trainers
 
 
-async def test_events_of_one_order_do_not_reach_another_capture(bench: Bench) -> None:
+async def test_events_of_one_order_do_not_reach_another_capture(bench: CapturesBench) -> None:
     bench.arm("cap-a")
     bench.captures.receive(hub_pb2.HubMessage(cancel=hub_pb2.Cancel(capture_id="cap-a")))
     assert bench.table.orders == {}
@@ -94,20 +99,20 @@ async def test_events_of_one_order_do_not_reach_another_capture(bench: Bench) ->
     assert ("cancel", "cap-a") not in bench.table.agent_messages
 
 
-async def test_an_agent_that_reports_another_capture_is_not_heard(bench: Bench) -> None:
+async def test_an_agent_that_reports_another_capture_is_not_heard(bench: CapturesBench) -> None:
     bench.started()
     bench.captures.on_process_event(AgentMessage("p", {"t": "cancelled", "capture": "other"}))
     bench.look(60)
     assert bench.last().reason != "NotStepping"
 
 
-async def test_a_process_that_does_not_return_after_a_restart_is_gone(bench: Bench, tmp_path: Path) -> None:
+async def test_a_process_that_does_not_return_after_a_restart_is_gone(bench: CapturesBench, tmp_path: Path) -> None:
     bench.started()
     bench.spool.close()
     (bench.traces / "cap-r0_7.json.tmp").unlink()
-    empty = Table()
+    empty = TableInMemory()
     empty.views.clear()
-    again = Bench(tmp_path, empty)
+    again = CapturesBench(tmp_path, empty)
     again.captures.restore()
     again.look(19)
     assert again.sent == []
@@ -118,13 +123,13 @@ async def test_a_process_that_does_not_return_after_a_restart_is_gone(bench: Ben
 
 
 async def test_an_order_from_before_a_restart_is_placed_once_its_process_shows_itself(
-    bench: Bench, tmp_path: Path
+    bench: CapturesBench, tmp_path: Path
 ) -> None:
     bench.arm()
     bench.spool.close()
-    table = Table()
+    table = TableInMemory()
     table.views.clear()
-    again = Bench(tmp_path, table)
+    again = CapturesBench(tmp_path, table)
     again.captures.restore()
     again.look(1)
     assert table.orders == {}
@@ -139,7 +144,7 @@ async def test_an_order_from_before_a_restart_is_placed_once_its_process_shows_i
 
 
 async def test_a_journal_that_cannot_be_written_stops_no_capture(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, kineto_trace: Callable[..., bytes], await_that: Any
+    bench: CapturesBench, monkeypatch: pytest.MonkeyPatch, kineto_trace: Callable[..., bytes], await_that: Any
 ) -> None:
     def no_space(capture: Any) -> None:
         raise OSError(28, "No space left on device")
@@ -152,7 +157,7 @@ async def test_a_journal_that_cannot_be_written_stops_no_capture(
 
 
 async def test_a_canary_tells_what_it_cost_and_nothing_of_it_is_stored(
-    bench: Bench, kineto_trace: Callable[..., bytes], await_that: Any
+    bench: CapturesBench, kineto_trace: Callable[..., bytes], await_that: Any
 ) -> None:
     bench.table.views["p"] = view(step=StepView(90, NOW, S // 100, 1))
     bench.arm(window=hub_pb2.Window(iterations=1), canary=True)
@@ -180,7 +185,7 @@ async def test_a_canary_tells_what_it_cost_and_nothing_of_it_is_stored(
     ("reason", "reported"), [("DeadlineExceeded", "UploadFailed"), ("Cancelled", "Cancelled"), ("Internal", "Internal")]
 )
 async def test_a_trace_that_the_store_refuses_until_the_deadline_says_why(
-    bench: Bench, kineto_trace: Callable[..., bytes], await_that: Any, reason: str, reported: str
+    bench: CapturesBench, kineto_trace: Callable[..., bytes], await_that: Any, reason: str, reported: str
 ) -> None:
     bench.started()
     (bench.traces / "cap-r0_7.json").write_bytes(kineto_trace("cap-r0"))
@@ -199,7 +204,9 @@ async def test_a_trace_that_the_store_refuses_until_the_deadline_says_why(
     assert bench.last().message == "it is over; the hub grants no upload: wrong credentials; the trace is discarded"
 
 
-async def test_our_own_fault_in_one_capture_ends_only_that_one(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_our_own_fault_in_one_capture_ends_only_that_one(
+    bench: CapturesBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bench.table.views["q"] = view("q")
     bench.arm()
     bench.arm("cap-q", "q")
@@ -217,7 +224,7 @@ async def test_our_own_fault_in_one_capture_ends_only_that_one(bench: Bench, mon
 
 
 async def test_a_rank_without_the_agent_gets_the_sidecars_device_samples(
-    bench: Bench, kineto_trace: Callable[..., bytes], await_that: Any
+    bench: CapturesBench, kineto_trace: Callable[..., bytes], await_that: Any
 ) -> None:
     bench.table.views["p"] = view(has_agent=False, step=None)
     start = hub_pb2.Arm(start_unix_ns=NOW + 5 * S).start_unix_ns
@@ -243,7 +250,7 @@ async def test_a_rank_without_the_agent_gets_the_sidecars_device_samples(
 
 
 async def test_what_a_capture_that_is_over_leaves_behind_is_taken_away(
-    bench: Bench, kineto_trace: Callable[..., bytes]
+    bench: CapturesBench, kineto_trace: Callable[..., bytes]
 ) -> None:
     bench.started()
     bench.captures.receive(hub_pb2.HubMessage(cancel=hub_pb2.Cancel(capture_id="cap", reason="Cancelled")))
@@ -263,7 +270,9 @@ async def test_what_a_capture_that_is_over_leaves_behind_is_taken_away(
     assert [path.name for path in bench.traces.iterdir()] == ["unknown-r0_7.json"]
 
 
-async def test_a_trace_that_went_to_kinetos_fallback_is_named_in_the_reason(bench: Bench, tmp_path: Path) -> None:
+async def test_a_trace_that_went_to_kinetos_fallback_is_named_in_the_reason(
+    bench: CapturesBench, tmp_path: Path
+) -> None:
     bench.arm()
     bench.captures.on_process_event(Delivered("p", bench.now))
     bench.table.views["p"] = view(busy=True, step=StepView(100, bench.now, S, 1))

@@ -13,7 +13,7 @@ from fleetprof_sidecar.captures.headroom import Disk
 from fleetprof_sidecar.delivery.spool import FREE_MARGIN_BYTES
 from fleetprof_sidecar.processes.events import AgentMessage, Gone
 from fleetprof_sidecar.processes.views import StepView
-from harness.sidecar.captures_in_memory import NOW, Bench, S, Table, view
+from harness.sidecar.captures_in_memory import NOW, CapturesBench, S, TableInMemory, view
 from harness.sidecar.played_capture import play
 
 ESTIMATE = hub_pb2.RecordingEstimate(events_per_iteration=10_000, trace_bytes_per_iteration=8 * MIB)
@@ -21,8 +21,8 @@ NEEDED = FIXED_BYTES + 20 * 18_000_000
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    made = Bench(tmp_path, Table())
+async def bench(tmp_path: Path) -> AsyncIterator[CapturesBench]:
+    made = CapturesBench(tmp_path, TableInMemory())
     yield made
     await made.work.close()
     made.spool.close()
@@ -35,7 +35,7 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 )
 @pytest.mark.parametrize("has_agent", [True, False])
 def test_a_recording_that_has_no_room_in_memory_is_never_ordered(
-    bench: Bench, headroom: int, reason: str, has_agent: bool
+    bench: CapturesBench, headroom: int, reason: str, has_agent: bool
 ) -> None:
     bench.table.views["p"] = view(memory_headroom_bytes=headroom, has_agent=has_agent)
     bench.arm(estimate=ESTIMATE)
@@ -47,7 +47,7 @@ def test_a_recording_that_has_no_room_in_memory_is_never_ordered(
 
 
 @pytest.mark.parametrize(("headroom", "reason"), [(2 * NEEDED + FLOOR_BYTES, ""), (2 * NEEDED, "NoMemory")])
-def test_ranks_of_one_pod_share_its_memory(bench: Bench, headroom: int, reason: str) -> None:
+def test_ranks_of_one_pod_share_its_memory(bench: CapturesBench, headroom: int, reason: str) -> None:
     for number in range(2):
         bench.table.views[f"p{number}"] = view(f"p{number}", memory_headroom_bytes=headroom)
     bench.arm(estimate=ESTIMATE, orders=[hub_pb2.Order(process_id=f"p{n}", rank=n) for n in range(2)])
@@ -56,7 +56,7 @@ def test_ranks_of_one_pod_share_its_memory(bench: Bench, headroom: int, reason: 
 
 
 @pytest.mark.attack
-def test_as_many_ranks_record_as_the_disk_has_room_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_many_ranks_record_as_the_disk_has_room_for(bench: CapturesBench, monkeypatch: pytest.MonkeyPatch) -> None:
     each = 20 * 8 * MIB * 5 // 4 * 9 // 8
     monkeypatch.setattr(Disk, "room_bytes", lambda _: 2 * each + each // 2)
     for number in range(4):
@@ -70,14 +70,14 @@ def test_as_many_ranks_record_as_the_disk_has_room_for(bench: Bench, monkeypatch
 
 
 def test_a_full_disk_is_told_before_anything_begins_whatever_is_known(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: CapturesBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Disk, "room_bytes", lambda _: 0)
     bench.arm()
     assert (bench.last().reason, bench.table.orders) == ("DiskFull", {})
 
 
-def test_what_its_last_recording_took_counts_where_the_hub_knows_nothing(bench: Bench) -> None:
+def test_what_its_last_recording_took_counts_where_the_hub_knows_nothing(bench: CapturesBench) -> None:
     bench.table.views["p"] = view(memory_headroom_bytes=64 * MIB + NEEDED - 1)
     bench.experience.note(finished(events=50_000))
     bench.arm("cap-2")
@@ -93,7 +93,9 @@ def finished(events: int) -> Any:
 
 
 @pytest.mark.parametrize("recording", [True, False])
-def test_a_shortage_that_the_agent_sees_ends_the_capture_with_its_figures(bench: Bench, recording: bool) -> None:
+def test_a_shortage_that_the_agent_sees_ends_the_capture_with_its_figures(
+    bench: CapturesBench, recording: bool
+) -> None:
     bench.arm()
     short = {"t": "short", "capture": "cap", "headroom_bytes": 50 * MIB, "needed_bytes": 90 * MIB}
     bench.captures.on_process_event(AgentMessage("p", {**short, "recording": recording}))
@@ -101,7 +103,9 @@ def test_a_shortage_that_the_agent_sees_ends_the_capture_with_its_figures(bench:
     assert "the process could take 50 MiB more, and the trace would need 90 MiB" in bench.last().message
 
 
-def test_a_recording_that_the_agent_drops_ends_for_want_of_memory_and_not_for_something_else(bench: Bench) -> None:
+def test_a_recording_that_the_agent_drops_ends_for_want_of_memory_and_not_for_something_else(
+    bench: CapturesBench,
+) -> None:
     bench.started()
     short = {"t": "short", "capture": "cap", "headroom_bytes": 1, "needed_bytes": 9, "recording": True}
     bench.captures.on_process_event(AgentMessage("p", short))
@@ -112,7 +116,7 @@ def test_a_recording_that_the_agent_drops_ends_for_want_of_memory_and_not_for_so
 
 
 def test_the_agent_is_told_what_the_recording_needs_and_when_it_is(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: CapturesBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders: list[dict[str, Any]] = []
 

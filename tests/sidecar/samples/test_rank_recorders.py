@@ -9,7 +9,7 @@ from fleetprof_sidecar.capture.process_capture import ProcessCapture, Terms
 from fleetprof_sidecar.samples.device import DeviceReading
 from fleetprof_sidecar.samples.rank_recorders import RankRecorders
 from fleetprof_sidecar.samples.rank_samples import PodFacts
-from harness.sidecar.captures_in_memory import Table, view
+from harness.sidecar.captures_in_memory import TableInMemory, view
 
 KEY = ("cap", "p")
 
@@ -20,7 +20,7 @@ KEY = ("cap", "p")
     ids=["with the agent", "without", "without, and not a trainer of Kineto's"],
 )
 def test_devices_are_wanted_where_a_process_polls_that_has_no_agent(process: dict[str, Any], wanted: bool) -> None:
-    table = Table()
+    table = TableInMemory()
     table.views["p"] = view(**process)
     assert RankRecorders(table).wants_devices() is wanted
 
@@ -36,7 +36,7 @@ def test_devices_are_wanted_where_a_process_polls_that_has_no_agent(process: dic
     ids=["without the agent", "with the agent", "of unknown local rank", "of a device that nobody sees"],
 )
 def test_a_rank_without_the_agent_gets_the_samples_of_its_device(process: dict[str, Any], rows: list[int]) -> None:
-    table = Table()
+    table = TableInMemory()
     table.views["p"] = view(**process)
     recorders = RankRecorders(table)
     recorders.begin(KEY)

@@ -16,7 +16,7 @@ from fleetprof_sidecar.processes.roles import Role
 from fleetprof_sidecar.processes.views import OrderRefused
 from fleetprof_sidecar.sockets.datagrams import SocketInUse
 from fleetprof_sidecar.trainer_side import TrainerSide
-from simulated_job import Faults, Job
+from simulated_job import Faults, SimulatedJob
 from simulated_trainer import SimulatedTrainer
 
 Launch = Callable[..., SimulatedTrainer]
@@ -51,7 +51,7 @@ async def launch(side: RecordedSide) -> AsyncIterator[Launch]:
         trainer = SimulatedTrainer(
             side.directory.path,
             rank,
-            Job(**{"step_s": 0.01, "poll_s": 0.05, "write_s": 0.02} | (job or {})),
+            SimulatedJob(**{"step_s": 0.01, "poll_s": 0.05, "write_s": 0.02} | (job or {})),
             Faults(**(faults or {})),
         )
         for name, value in options.items():
@@ -207,7 +207,7 @@ async def test_a_restarted_sidecar_learns_the_same_processes_by_the_same_names(
 ) -> None:
     first = TrainerSide(short_directory)
     first.start()
-    trainer = SimulatedTrainer(short_directory, 5, Job(step_s=0.01, poll_s=0.05))
+    trainer = SimulatedTrainer(short_directory, 5, SimulatedJob(step_s=0.01, poll_s=0.05))
     trainer.start()
     await await_that(lambda: (v := first.table.get(trainer.process_id)) and v.rank == 5)
     first.stop()

@@ -19,7 +19,7 @@ from fleetprof_webui.catalog.database import open_database, sqlite_url
 from fleetprof_webui.cluster.settings import read_settings
 from fleetprof_webui.cluster.site import ClusterSite, make_site
 from fleetprof_webui.kubernetes_api import KubernetesApi
-from harness.identity.provider import CLIENT, SECRET, Provider, run_provider
+from harness.identity.provider import CLIENT, SECRET, Issuer, run_provider
 from harness.kubernetes.api_server import ApiServer, serve_requests
 from starlette.testclient import TestClient
 
@@ -31,13 +31,13 @@ REQUESTS = {"apiGroups": ["fleetprof.io"], "resources": ["profilerequests"]}
 
 
 @pytest.fixture(scope="session")
-def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
+def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuer]:
     with run_provider(tmp_path_factory.mktemp("provider")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def cluster(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+def cluster(provider: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """An API server that knows ProfileRequests and trusts the provider; the service's account may ask for reviews."""
     flags = (
         f"--oidc-issuer-url={provider.issuer}",
@@ -79,7 +79,7 @@ def grant(
 
 
 @pytest.fixture
-def flags(provider: Provider, cluster: ApiServer, tmp_path: Path) -> list[str]:
+def flags(provider: Issuer, cluster: ApiServer, tmp_path: Path) -> list[str]:
     """The settings of a service that people sign in to at the provider."""
     path = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/webui/token"
     token = make(cluster, path, {"spec": {"expirationSeconds": 3600}})["status"]["token"]
@@ -106,7 +106,7 @@ class Browser:
     """A browser with its cookies, and the service that it looks at."""
 
     client: TestClient
-    provider: Provider
+    provider: Issuer
     site: ClusterSite
 
     def sign_in(self, then: str = "/requests") -> Any:
@@ -128,7 +128,7 @@ class Browser:
 
 
 @pytest.fixture
-def make_browser(flags: list[str], provider: Provider, tmp_path: Path) -> Iterator[Callable[..., Browser]]:
+def make_browser(flags: list[str], provider: Issuer, tmp_path: Path) -> Iterator[Callable[..., Browser]]:
     """A service with more flags, and a browser in front of it; `of` another browser: at the same service."""
     store = MemoryStore()
     for namespace in ("team-a", "team-b"):

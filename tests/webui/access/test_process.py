@@ -19,7 +19,7 @@ from fleetprof_store.directory import DirectoryStore
 from fleetprof_webui.catalog.database import sqlite_url
 from fleetprof_webui.pages import STATIC
 from harness.browser import keep_picture, miss, run_chromium
-from harness.identity.provider import CLIENT, SECRET, Provider
+from harness.identity.provider import CLIENT, SECRET, Issuer
 from harness.kubernetes.api_server import ApiServer
 from harness.waiting import wait_until
 from playwright.sync_api import Browser, Page
@@ -53,7 +53,7 @@ class Process:
 
 
 @pytest.fixture(scope="module")
-def process(provider: Provider, cluster: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+def process(provider: Issuer, cluster: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """Told by variables and by flags, with captures in a folder, until the module ends."""
     if not (STATIC / "index.html").is_file():
         miss("the pages are not built: make webui")
@@ -129,7 +129,7 @@ def sign_in(browser: Browser, process: Process, then: str) -> Page:
 
 
 def test_who_may_read_reads_and_the_cookie_is_the_browser_s_strictest(
-    chromium: Browser, process: Process, provider: Provider
+    chromium: Browser, process: Process, provider: Issuer
 ) -> None:
     provider.sign_in_as("ann", "team-a")
     page = sign_in(chromium, process, "/requests")
@@ -152,7 +152,7 @@ def test_who_may_read_reads_and_the_cookie_is_the_browser_s_strictest(
 
 @pytest.mark.attack
 def test_a_right_that_is_taken_away_ends_the_stream_and_who_has_none_sees_nothing(
-    chromium: Browser, process: Process, provider: Provider, cluster: ApiServer
+    chromium: Browser, process: Process, provider: Issuer, cluster: ApiServer
 ) -> None:
     reads = {"apiGroups": ["fleetprof.io"], "resources": ["profilerequests"], "verbs": ["get", "list"]}
     make(cluster, "/api/v1/namespaces", {"metadata": {"name": "team-c"}})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from harness.identity.keys import Signer
-from harness.identity.provider import Provider
+from harness.identity.provider import Issuer
 
 from .conftest import Browser
 
@@ -16,7 +16,7 @@ HEADER = "X-Proxy-Assertion"
 
 
 @pytest.fixture
-def proxied(make_browser: Callable[..., Browser], flags: list[str], provider: Provider) -> Browser:
+def proxied(make_browser: Callable[..., Browser], flags: list[str], provider: Issuer) -> Browser:
     """A service behind a proxy that signs with the provider's key."""
     flags[:] = [flag for flag in flags if not flag.startswith("--oidc-")]
     return make_browser(

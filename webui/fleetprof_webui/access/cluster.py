@@ -60,7 +60,7 @@ class ClusterAccess:
         self.next_step = f"sign in: {START_PATH}" if self.mode == "oidc" else "come through the proxy that signs you in"
 
     async def identify(self, request: Request) -> Viewer | None:
-        """Who sent this request, and what of its namespaces they may read. Raises Refused (400, 503)."""
+        """Who sent this request, and what of its namespaces they may read. Raises RequestRefused (400, 503)."""
         subject = await self._recognise(request)
         if subject is None:
             return None

@@ -37,7 +37,7 @@ class FleetQuery:
 
 
 def find_fleet(connection: Connection, query: FleetQuery, namespaces: Collection[str] | None) -> FleetPage:
-    """One page of workloads. Raises Refused for a sort or a cursor that is not offered."""
+    """One page of workloads. Raises RequestRefused for a sort or a cursor that is not offered."""
     order = SortOrder.parse(query.sort, FLEET_ORDERS)
     base, own = _conditions(query, namespaces)
     statement = order.page(select(workloads).where(*base.values(), *own.values()), workloads, query.after, query.limit)

@@ -40,7 +40,7 @@ _COLUMNS = (*requests.c, workloads.c.kind.label("workload_kind"), workloads.c.na
 
 
 def find_requests(connection: Connection, query: RequestQuery, namespaces: Collection[str] | None) -> RequestPage:
-    """One page of requests. Raises Refused for a sort or a cursor that is not offered."""
+    """One page of requests. Raises RequestRefused for a sort or a cursor that is not offered."""
     order = SortOrder.parse(query.sort, REQUEST_ORDERS)
     base, own = _conditions(query, namespaces)
     statement = select(*_COLUMNS).select_from(_FROM).where(*base.values(), *own.values())

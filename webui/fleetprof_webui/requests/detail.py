@@ -35,7 +35,7 @@ _STAGES: Final = ("asked", "armed", "started", "written", "uploaded", "failed")
 
 
 def read_detail(store: Store, namespace: str, uid: str, *, may_cancel: bool) -> RequestDetail:
-    """One request. Raises Refused where the store has neither request nor ledger, StoreError."""
+    """One request. Raises RequestRefused where the store has neither request nor ledger, StoreError."""
     document = read_document(store, namespace, uid)
     found = read_ledger(store, namespace, uid)
     if document is None and found is None:
@@ -57,7 +57,7 @@ def read_detail(store: Store, namespace: str, uid: str, *, may_cancel: bool) -> 
 
 
 def check_request(store: Store, namespace: str, uid: str) -> None:
-    """Raises Refused where the store has neither request nor ledger, StoreError."""
+    """Raises RequestRefused where the store has neither request nor ledger, StoreError."""
     for key in (keys.request_key(namespace, uid), keys.ledger_key(namespace, uid)):
         try:
             store.head(key)

@@ -13,7 +13,7 @@ from fleetprof_api.report.report import IdleCauses, KindTotal, Rank, Report
 from fleetprof_api.report.stragglers import Stragglers
 
 from fleetprof_analyzer.job.findings.exposed import judge_exposed
-from fleetprof_analyzer.job.findings.found import ExposedCopies, Found, HeldUp, IdleDevice, IdleKind
+from fleetprof_analyzer.job.findings.found import ExposedCopies, HeldUp, IdleDevice, IdleKind, MeasuredFinding
 from fleetprof_analyzer.job.findings.host_findings import find_host_findings, find_longest_place
 from fleetprof_analyzer.job.findings.idle_place import find_worst_place, operators_of
 
@@ -56,7 +56,7 @@ _COPIES_PERMILLE: Final = 30
 _STRAGGLER_PERMILLE: Final = 10
 
 
-def find_findings(report: Report) -> list[Found]:
+def find_findings(report: Report) -> list[MeasuredFinding]:
     """The findings of a report, the largest gain first."""
     found = _straggler(report.stragglers, report.ranks)
     by_launches = sorted(report.launching_operators, key=lambda operator: -operator.own_launches)
@@ -78,7 +78,7 @@ def find_findings(report: Report) -> list[Found]:
     return sorted(found, key=lambda finding: (-finding.gain_permille, finding.kind))[:_MOST]
 
 
-def _idle(rule: _Rule, total: KindTotal, ranks: Sequence[Rank], names: dict[str, list[str]]) -> Found | None:
+def _idle(rule: _Rule, total: KindTotal, ranks: Sequence[Rank], names: dict[str, list[str]]) -> MeasuredFinding | None:
     if total.idle_ns is None or total.time_ns.span <= 0:
         return None
     time_ns = rule.time_ns(total.idle_ns)
@@ -88,7 +88,7 @@ def _idle(rule: _Rule, total: KindTotal, ranks: Sequence[Rank], names: dict[str,
     uneven = _uneven(ranks, lambda rank: 0 if rank.idle_ns is None else rule.time_ns(rank.idle_ns))
     place = find_worst_place(rule.kind, [rank for rank in ranks if not uneven or rank.rank in uneven])
     around = [] if place is None else operators_of(place)
-    return Found(
+    return MeasuredFinding(
         kind=rule.kind,
         facts=IdleDevice(rule.kind, place),
         gain_permille=permille,
@@ -106,7 +106,7 @@ def _that_read(report: Report) -> list[str]:
     return [one.name for one in sorted(reading, key=lambda one: (-one.calls, one.name))][:_MOST_NAMES]
 
 
-def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> list[Found]:
+def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> list[MeasuredFinding]:
     exposed, span = total.time_ns.exposed_communication, total.time_ns.span
     permille = 1000 * exposed // span if span > 0 else 0
     if permille < _COMMUNICATION_PERMILLE:
@@ -114,7 +114,7 @@ def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> l
     longest = [f"{row.kind} {row.group}".strip() for row in report.communication[:_MOST_NAMES]]
     transfer = None if report.stragglers is None else report.stragglers.transfer_share
     return [
-        Found(
+        MeasuredFinding(
             kind="exposed_communication",
             facts=judge_exposed(transfer, report.communication, ranks=len(report.ranks), on_host=total.kind == "cpu"),
             gain_permille=permille,
@@ -126,14 +126,14 @@ def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> l
     ]
 
 
-def _copies(total: KindTotal, ranks: Sequence[Rank]) -> list[Found]:
+def _copies(total: KindTotal, ranks: Sequence[Rank]) -> list[MeasuredFinding]:
     exposed, span = total.time_ns.exposed_memory, total.time_ns.span
     permille = 1000 * exposed // span if span > 0 else 0
     if permille < _COPIES_PERMILLE:
         return []
     pageable = any(copy.pageable for rank in ranks for copy in rank.copies)
     return [
-        Found(
+        MeasuredFinding(
             kind="exposed_copies",
             facts=ExposedCopies(pageable),
             gain_permille=permille,
@@ -151,14 +151,14 @@ def _place(found: Stragglers, ranks: Sequence[Rank]) -> PlaceInCode | None:
     return find_longest_place(ranks) if found.cause == "host" else None
 
 
-def _straggler(found: Stragglers | None, ranks: Sequence[Rank]) -> list[Found]:
+def _straggler(found: Stragglers | None, ranks: Sequence[Rank]) -> list[MeasuredFinding]:
     if found is None or found.verdict in ("nobody", "not_judged"):
         return []
     permille = round(1000 * found.gain)
     if permille < _STRAGGLER_PERMILLE:
         return []
     return [
-        Found(
+        MeasuredFinding(
             kind=found.verdict,
             facts=HeldUp(),
             gain_permille=permille,

@@ -83,7 +83,7 @@ Facts = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class MeasuredFinding:
     """One thing that costs the job time; fields as those of the report's finding."""
 
     kind: str

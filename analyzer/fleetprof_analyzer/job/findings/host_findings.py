@@ -12,7 +12,7 @@ from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report import Rank
 from fleetprof_api.report.report_tables import Silence
 
-from fleetprof_analyzer.job.findings.found import Found, FullHosts, HostLoading, HostSilence, WaitsForCores
+from fleetprof_analyzer.job.findings.found import FullHosts, HostLoading, HostSilence, MeasuredFinding, WaitsForCores
 
 _DATA_PERMILLE: Final = 30
 _HOST_PERMILLE: Final = 50
@@ -21,20 +21,20 @@ _FULL_PERMILLE: Final = 950
 _FEWEST_COMPARED: Final = 5  # iterations
 
 
-def find_host_findings(ranks: Sequence[Rank]) -> list[Found]:
+def find_host_findings(ranks: Sequence[Rank]) -> list[MeasuredFinding]:
     """Of CPU-only ranks. Rules: docs/measures.md#findings."""
     found = [_loading(ranks), _silences(ranks), _cores(ranks)]
     return [finding for finding in found if finding is not None]
 
 
-def _loading(ranks: Sequence[Rank]) -> Found | None:
+def _loading(ranks: Sequence[Rank]) -> MeasuredFinding | None:
     times = [rank.data_loading_ns or _of_stage(rank, "data_loading") for rank in ranks]
     # Waits before the first operator lie outside of `span`, and those of other threads outside of the iterations.
     wholes = [max(rank.time_ns.span, _in_iterations(rank), time) for rank, time in zip(ranks, times, strict=True)]
     permille = _median_permille(times, wholes)
     if permille < _DATA_PERMILLE:
         return None
-    return Found(
+    return MeasuredFinding(
         kind="data_loading",
         facts=HostLoading(),
         gain_permille=permille,
@@ -62,13 +62,13 @@ def _silent_place(rank: Rank) -> PlaceInCode | None:
     return longest.place
 
 
-def _silences(ranks: Sequence[Rank]) -> Found | None:
+def _silences(ranks: Sequence[Rank]) -> MeasuredFinding | None:
     times = [_of_stage(rank, "host") for rank in ranks]
     permille = _median_permille(times, [_in_iterations(rank) for rank in ranks])
     if permille < _HOST_PERMILLE:
         return None
     longest, place = _longest_silence(ranks), find_longest_place(ranks)
-    return Found(
+    return MeasuredFinding(
         kind="python",
         facts=HostSilence(None if longest is None else (longest.after, longest.before)),
         gain_permille=permille,
@@ -79,7 +79,7 @@ def _silences(ranks: Sequence[Rank]) -> Found | None:
     )
 
 
-def _cores(ranks: Sequence[Rank]) -> Found | None:
+def _cores(ranks: Sequence[Rank]) -> MeasuredFinding | None:
     used = [rank.cores for rank in ranks if rank.cores is not None and rank.cores.waited_ns is not None]
     if not used or len(used) < len(ranks):
         return _full_hosts(ranks)
@@ -87,7 +87,7 @@ def _cores(ranks: Sequence[Rank]) -> Found | None:
     permille = _median_permille(waited, [one.sampled_ns for one in used])
     if permille < _WAITED_PERMILLE:
         return None
-    return Found(
+    return MeasuredFinding(
         kind="cpu_contention",
         facts=WaitsForCores(),
         gain_permille=permille,
@@ -96,7 +96,7 @@ def _cores(ranks: Sequence[Rank]) -> Found | None:
     )
 
 
-def _full_hosts(ranks: Sequence[Rank]) -> Found | None:
+def _full_hosts(ranks: Sequence[Rank]) -> MeasuredFinding | None:
     """Where the threads were not sampled: all hosts are full, and iterations that do the same differ in length."""
     busy = [rank.cores.host_busy_permille for rank in ranks if rank.cores is not None]
     known = [permille for permille in busy if permille is not None]
@@ -107,7 +107,7 @@ def _full_hosts(ranks: Sequence[Rank]) -> Found | None:
     permille = _median_permille(longer, [sum(each) for each in lengths])
     if permille < _WAITED_PERMILLE:
         return None
-    return Found(
+    return MeasuredFinding(
         kind="cpu_contention",
         facts=FullHosts(median_low(known)),
         gain_permille=permille,

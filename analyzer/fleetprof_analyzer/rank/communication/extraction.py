@@ -13,7 +13,7 @@ import numpy as np
 from fleetprof_api.samples import RankSamples
 
 from fleetprof_analyzer.rank.communication.chain.behind import find_behind
-from fleetprof_analyzer.rank.communication.chain.chain import Chain, Work, build_chain, find_joins, next_owner
+from fleetprof_analyzer.rank.communication.chain.chain import Chain, ChainWork, build_chain, find_joins, next_owner
 from fleetprof_analyzer.rank.communication.chain.gaps import Fill, add_fills, fill_segments
 from fleetprof_analyzer.rank.communication.chain.program import assign_iterations, position_in_program
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits, waits_by_iteration
@@ -21,18 +21,18 @@ from fleetprof_analyzer.rank.communication.host_waits import follows_chain, host
 from fleetprof_analyzer.rank.communication.metadata_columns import read_metadata
 from fleetprof_analyzer.rank.communication.operations import (
     MOST_OPERATIONS_BYTES,
-    Columns,
+    OperationColumns,
     RankOperations,
     encode,
 )
 from fleetprof_analyzer.rank.communication.operator_use import measure_operators
-from fleetprof_analyzer.rank.communication.sources import Source, read_source
+from fleetprof_analyzer.rank.communication.sources import OperationSource, read_source
 from fleetprof_analyzer.rank.communication.work import clock_by_iteration, sign_kernels, work_by_iteration
 from fleetprof_analyzer.rank.host.by_iteration import ThreadTimes, sum_up
 from fleetprof_analyzer.rank.host.marks import HostMarks
 from fleetprof_analyzer.rank.host.track import Track
 from fleetprof_analyzer.rank.iterations import Iterations
-from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_analyzer.trace.trace import Bools, Int32s, Int64s, Trace
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ def summarise_operations(
         raise
     except Exception as error:
         log.exception("the operations of %s could not be read", trace.source)
-        problems.add(Kind.ANALYZER_FAULT, f"its communication: {type(error).__name__}: {error}")
+        problems.add(ProblemKind.ANALYZER_FAULT, f"its communication: {type(error).__name__}: {error}")
         return b""
     return b"" if operations is None else encode_within(operations)
 
@@ -91,7 +91,7 @@ def extract_operations(
     iterations, iteration = assign_iterations(found, source.launch_ns, metadata.kind, metadata.group)
     position = position_in_program(iteration, metadata.kind, len(iterations))
     end = source.start_ns + source.duration_ns
-    work = Work(
+    work = ChainWork(
         source.row_start_ns,
         source.row_end_ns,
         source.launch_row,
@@ -125,7 +125,7 @@ def extract_operations(
     begins = np.zeros(len(chain.mark_operation), np.bool_)
     begins[~chain.passed] = np.diff(iteration, prepend=-2)[chain.mark_operation[~chain.passed]] != 0
     bounds = [(i.start_ns, i.start_ns + i.duration_ns) for i in found.iterations] if found.iterations else []
-    columns = Columns(
+    columns = OperationColumns(
         iteration=iteration,
         kind=metadata.kind,
         group=metadata.group,
@@ -177,7 +177,9 @@ def extract_operations(
     )
 
 
-def _fill(source: Source, chain: Chain, after_local: Bools, lag_ns: Int64s, host_ns: Int64s) -> tuple[Int64s, Fill]:
+def _fill(
+    source: OperationSource, chain: Chain, after_local: Bools, lag_ns: Int64s, host_ns: Int64s
+) -> tuple[Int64s, Fill]:
     """Each segment's own time and what filled it.
 
     `lag_ns` is what operations that the chain waits for began late; `host_ns` what the host did before operations
@@ -200,7 +202,7 @@ def _fill(source: Source, chain: Chain, after_local: Bools, lag_ns: Int64s, host
     return segment, add_fills(parts)
 
 
-def _fill_host(source: Source, chain: Chain, fill: Fill) -> Fill:
+def _fill_host(source: OperationSource, chain: Chain, fill: Fill) -> Fill:
     """What filled the host's own time, instead of the device's gaps: those hide a host that leads."""
     count = len(source.start_ns)
     owner = next_owner(chain.mark_operation, chain.passed, count)

@@ -9,24 +9,24 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetprof_analyzer.rank.communication.chain.chain import Host
-from fleetprof_analyzer.rank.communication.chain.host_chain import Waits
-from fleetprof_analyzer.rank.communication.sources import Source
+from fleetprof_analyzer.rank.communication.chain.host_chain import HostWaits
+from fleetprof_analyzer.rank.communication.sources import OperationSource
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _SYNCHRONISED_SHARE: Final = 0.9
 _OFTEN: Final = 0.5  # of the iterations
 
 
-def read_host(source: Source) -> Host | None:
+def read_host(source: OperationSource) -> Host | None:
     """The host's launches and waits; None where they were not recorded."""
     if source.row_launch_ns is None or source.waits is None:
         return None
     start, end = source.waits
-    waits = Waits(start, end, np.searchsorted(source.row_launch_ns, start).astype(np.int64))
+    waits = HostWaits(start, end, np.searchsorted(source.row_launch_ns, start).astype(np.int64))
     return Host(source.row_launch_ns, source.launch_ns, waits, _held(source))
 
 
-def host_leads(source: Source) -> bool:
+def host_leads(source: OperationSource) -> bool:
     """Whether the host goes on while its device communicates.
 
     Where it never does, it waits in a way that was not recorded, and its time is no own time.
@@ -35,7 +35,7 @@ def host_leads(source: Source) -> bool:
     return len(passed) > 0 and float(passed.mean()) >= 1 - _SYNCHRONISED_SHARE
 
 
-def follows_chain(source: Source, reached_ns: Int64s, kind: npt.NDArray[np.int8]) -> Bools:
+def follows_chain(source: OperationSource, reached_ns: Int64s, kind: npt.NDArray[np.int8]) -> Bools:
     """Whether an operation begins only after the chain: always on a device, on its host where the host waits for it.
 
     The host waits where it makes a call that does, since its last operation; where calls were not recorded, where it
@@ -61,7 +61,7 @@ def follows_chain(source: Source, reached_ns: Int64s, kind: npt.NDArray[np.int8]
 
 
 def passes_chain(
-    source: Source, reached_ns: Int64s, previous_end_ns: Int64s, position: Int64s, host: Host | None
+    source: OperationSource, reached_ns: Int64s, previous_end_ns: Int64s, position: Int64s, host: Host | None
 ) -> Bools:
     """Whether an operation of a device begins beside the chain, as what is gathered ahead for the next layer.
 
@@ -80,7 +80,7 @@ def passes_chain(
     return passes
 
 
-def _held(source: Source) -> Bools:
+def _held(source: OperationSource) -> Bools:
     """Operations of the host's backends that the host itself waits for: it launches nothing before their end."""
     passed = _launched_meanwhile(source)
     held = np.zeros(len(passed), np.bool_)
@@ -89,7 +89,7 @@ def _held(source: Source) -> Bools:
     return held
 
 
-def _launched_meanwhile(source: Source) -> Bools:
+def _launched_meanwhile(source: OperationSource) -> Bools:
     """Whether the host launched something between an operation's launch and its end."""
     assert source.row_launch_ns is not None
     launched = np.sort(np.concatenate((source.row_launch_ns, source.launch_ns)))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fleetprof_analyzer.rank.communication.kinds import kind_of
 from fleetprof_analyzer.rank.communication.operations import Group
 from fleetprof_analyzer.rank.communication.process_group import group_of, peer_of
-from fleetprof_analyzer.rank.communication.sources import Source
+from fleetprof_analyzer.rank.communication.sources import OperationSource
 from fleetprof_analyzer.trace.trace import Collective, Int32s, Int64s, Trace
 
 _UNSAID: Final = Collective()
@@ -30,7 +30,7 @@ class MetadataColumns:
     peer: Int32s
 
 
-def read_metadata(trace: Trace, source: Source) -> MetadataColumns:
+def read_metadata(trace: Trace, source: OperationSource) -> MetadataColumns:
     """The columns of a source's operations."""
     kinds, groups, sequences, elements, peers = [], [], [], [], []
     known: dict[Group, int] = {}

@@ -48,7 +48,7 @@ class Signature(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class OperationColumns:
     """n operations in the order of their launch, and m marks on the rank's chain of own work.
 
     The chain is the rank's local work in launch order. At an operation's mark the operation may begin; at its join
@@ -99,7 +99,7 @@ class RankOperations:
     iterations: list[int]  # their indices
     indices_proven: bool  # the same index is the same iteration on every rank
     groups: list[Group]
-    columns: Columns
+    columns: OperationColumns
     work: list[float] = field(default_factory=list)  # threads launched per iteration, empty where unsaid
     clock_megahertz: list[float | None] = field(default_factory=list)  # median of the device's samples per iteration
     signatures: list[Signature] = field(default_factory=list)
@@ -149,7 +149,7 @@ def encode(operations: RankOperations) -> bytes:
     """Bytes for the store: a head, then delta-coded columns, compressed together."""
     head = _Head(**{name: getattr(operations, name) for name in _HEAD_FIELDS})
     body = []
-    for column in fields(Columns):
+    for column in fields(OperationColumns):
         values = getattr(operations.columns, column.name)
         head.columns.append((column.name, values.dtype.str, len(values)))
         body.append(np.diff(values.astype(np.int64), prepend=np.int64(0)).tobytes())
@@ -171,6 +171,6 @@ def decode(data: bytes) -> RankOperations:
             columns[name] = np.cumsum(np.frombuffer(text, np.int64, count, at)).astype(kind)
             at += 8 * count
         rest = {name: getattr(head, name) for name in _HEAD_FIELDS}
-        return RankOperations(columns=Columns(**columns), **rest)
+        return RankOperations(columns=OperationColumns(**columns), **rest)
     except (zlib.error, msgspec.MsgspecError, ValueError, TypeError) as error:
         raise UnreadableOperations(f"not a rank's operations: {error}") from None

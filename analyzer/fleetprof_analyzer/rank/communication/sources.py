@@ -38,7 +38,7 @@ _NOTHING: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class OperationSource:
     """n operations, and m local rows of the chain (`row_*`).
 
     `launch_row` counts the rows launched before each operation.
@@ -73,7 +73,7 @@ class Source:
         return Fillings(self.busy if busy else _NOTHING, self.data, self.collection, self.recorded)
 
 
-def read_source(trace: Trace, marks: HostMarks) -> Source | None:
+def read_source(trace: Trace, marks: HostMarks) -> OperationSource | None:
     """The rows of one rank, and what `marks` add to them; None where it communicates with nobody."""
     on_device = trace.rows.on_device
     ranges = _ranges(trace)
@@ -82,7 +82,7 @@ def read_source(trace: Trace, marks: HostMarks) -> Source | None:
     return _read_device(trace, trace.rows.select(on_device), ranges, marks)
 
 
-def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Source | None:
+def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> OperationSource | None:
     rows = rows.select(_of_one_device(trace, rows))
     classes = where_name(rows, trace.names, lambda name: classify_kernel(name, trace.kernel_classes) == _COMMUNICATION)
     communicates = classes & (rows.category == Category.KERNEL)
@@ -101,7 +101,7 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> So
     taken, taken_launch = operations.take(order), launched[order]
     host = _host_rows(trace)
     taken = _described_by_host(taken, taken_launch, host)
-    return Source(
+    return OperationSource(
         kind="gpu",
         name=taken.name,
         collective=taken.collective,
@@ -128,7 +128,7 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> So
     )
 
 
-def _read_host(trace: Trace, ranges: Rows, marks: HostMarks) -> Source:
+def _read_host(trace: Trace, ranges: Rows, marks: HostMarks) -> OperationSource:
     host = _host_rows(trace)
     launched = _range_launches(trace, ranges)
     order = order_by(launched, ranges.start_ns)[:MOST_OPERATIONS]
@@ -146,7 +146,7 @@ def _read_host(trace: Trace, ranges: Rows, marks: HostMarks) -> Source:
     before = np.append(
         np.where(finished > 0, ends[np.maximum(finished - 1, 0)], first), ends[-1:] if len(ends) else first
     )
-    return Source(
+    return OperationSource(
         kind="cpu",
         name=taken.name,
         collective=taken.collective,

@@ -20,7 +20,7 @@ from fleetprof_analyzer.trace.ordering import distinct
 from fleetprof_analyzer.trace.trace import Bools, Category, Int32s, Int64s, Trace
 
 
-class Level(IntEnum):
+class HostActivity(IntEnum):
     """What explains an idle device, the best explanation first."""
 
     DATA = 0
@@ -33,7 +33,7 @@ class Level(IntEnum):
 
 _OTHER: Final = -1
 _PIECE: Final = 1 << 15
-_COPIES: Final = len(Level)  # of a call that copies, until its end is compared with the copy's
+_COPIES: Final = len(HostActivity)  # of a call that copies, until its end is compared with the copy's
 _BLOCKING: Final = re.compile(r"Synchronize|^(?:cuda|hip)Memcpy(?:2D|3D|(?:To|From)Symbol|WithStream)?$")
 _COPY: Final = re.compile(r"^(?:cuda|hip|cu)Memcpy")
 _ALLOCATION: Final = re.compile(
@@ -54,9 +54,9 @@ class HostRows:
     end_ns: Int64s
     recorded: frozenset[str]  # processes whose operators or annotations are in the trace
 
-    def at(self, place: int, level: Level) -> slice:
+    def at(self, place: int, level: HostActivity) -> slice:
         """Where the rows of one thread and level stand."""
-        key = place * len(Level) + level
+        key = place * len(HostActivity) + level
         # Of the keys' own type: for any other numpy would copy them all.
         first, last = np.searchsorted(self.keys, np.array((key, key + 1), self.keys.dtype))
         return slice(int(first), int(last))
@@ -72,17 +72,20 @@ class Levels:
     @property
     def blocking(self) -> Union:
         """When the thread was blocked."""
-        return self.own[Level.BLOCKING]
+        return self.own[HostActivity.BLOCKING]
 
     def split(self, start_ns: Int64s, end_ns: Int64s) -> Int64s:
-        """For pieces [start, end), shape (n,): ns of each level, shape (n, len(Level) + 1), the last of none.
+        """For pieces [start, end), shape (n,): ns of each level, shape (n, len(HostActivity) + 1), the last of none.
 
         The thread's own levels explain first, then those of the others that launch here.
         """
-        parts = np.zeros((len(start_ns), len(Level) + 1), np.int64)
+        parts = np.zeros((len(start_ns), len(HostActivity) + 1), np.int64)
         covering: Union = (np.zeros(0, np.int64), np.zeros(0, np.int64))
         before: Int64s = np.zeros(len(start_ns), np.int64)
-        for level, union_of in (*zip(Level, self.own, strict=True), *zip(Level, self.others, strict=True)):
+        for level, union_of in (
+            *zip(HostActivity, self.own, strict=True),
+            *zip(HostActivity, self.others, strict=True),
+        ):
             if len(union_of[0]) == 0:
                 continue
             # One covering at a time: all of them together would take several times the memory of the rows.
@@ -90,7 +93,7 @@ class Levels:
             inside = covered_length(end_ns, covering) - covered_length(start_ns, covering)
             parts[:, level] += inside - before
             before = inside
-        parts[:, len(Level)] = end_ns - start_ns - before
+        parts[:, len(HostActivity)] = end_ns - start_ns - before
         return parts
 
 
@@ -99,12 +102,12 @@ def _classify(name: str) -> tuple[int, bool]:
     """What a name says by itself: (its level, whether it is a call that copies)."""
     copies = _COPY.search(name) is not None
     if is_data_loading(name):
-        return Level.DATA, copies
+        return HostActivity.DATA, copies
     if _OPTIMIZER.search(name):
-        return Level.OPTIMIZER, copies
+        return HostActivity.OPTIMIZER, copies
     if _BLOCKING.search(name):
-        return Level.BLOCKING, copies
-    return Level.ALLOCATION if _ALLOCATION.search(name) else _OTHER, copies
+        return HostActivity.BLOCKING, copies
+    return HostActivity.ALLOCATION if _ALLOCATION.search(name) else _OTHER, copies
 
 
 def read_host(trace: Trace) -> HostRows:
@@ -116,11 +119,11 @@ def read_host(trace: Trace) -> HostRows:
         name = trace.names[index]
         plain[index] = not is_host_annotation(name)
         by_name[index], copies[index] = _classify(name)
-    runtime = np.where(by_name > _OTHER, by_name, np.int8(Level.RUNTIME))
+    runtime = np.where(by_name > _OTHER, by_name, np.int8(HostActivity.RUNTIME))
     # A look into one table: to choose rows by conditions would take ten times as long.
     table = np.full((len(Category), len(trace.names)), _OTHER, np.int8)
-    table[Category.OPERATOR, plain] = Level.OPERATOR
-    annotates = (by_name == Level.DATA) | (by_name == Level.OPTIMIZER)
+    table[Category.OPERATOR, plain] = HostActivity.OPERATOR
+    annotates = (by_name == HostActivity.DATA) | (by_name == HostActivity.OPTIMIZER)
     for category in (Category.OPERATOR, Category.ANNOTATION, Category.COLLECTION):
         table[category, annotates] = by_name[annotates]
     table[Category.RUNTIME] = np.where(copies, _COPIES, runtime)
@@ -131,12 +134,12 @@ def read_host(trace: Trace) -> HostRows:
         levels[piece] = table.ravel().take(rows.category[piece] * np.int64(len(trace.names)) + rows.name[piece])
     copying = np.flatnonzero(levels == _COPIES)
     waits = _outlasts_its_copy(trace, rows.correlation[copying], rows.end_ns[copying])
-    levels[copying] = np.where(waits, np.int8(Level.BLOCKING), runtime[rows.name[copying]])
+    levels[copying] = np.where(waits, np.int8(HostActivity.BLOCKING), runtime[rows.name[copying]])
     counted = np.flatnonzero(levels > _OTHER)
-    # As many places as rows at most (`Limits.kept_rows`), so 32 bits hold it.
-    keys = rows.place[counted] * np.int32(len(Level)) + levels[counted]
+    # As many places as rows at most (`TraceLimits.kept_rows`), so 32 bits hold it.
+    keys = rows.place[counted] * np.int32(len(HostActivity)) + levels[counted]
     # numpy sorts 16 bits by counting.
-    small = keys.astype(np.uint16) if len(trace.places) * len(Level) < np.iinfo(np.uint16).max else keys
+    small = keys.astype(np.uint16) if len(trace.places) * len(HostActivity) < np.iinfo(np.uint16).max else keys
     by_key = np.argsort(small, kind="stable")
     counted = counted[by_key]
     recorded = (rows.category == Category.OPERATOR) | (rows.category == Category.ANNOTATION)
@@ -159,7 +162,7 @@ def group_threads(places: Int64s) -> list[list[int]]:
 def unite_levels(host: HostRows, threads: Sequence[int]) -> list[Union]:
     """When any of the threads was at each level."""
     united = []
-    for level in Level:
+    for level in HostActivity:
         here = [host.at(place, level) for place in threads] or [slice(0)]
         united.append(union(_joined(host.start_ns, here), _joined(host.end_ns, here)))
     return united

@@ -1,7 +1,7 @@
 """Decoded events into columns: which are kept, and what of them.
 
-Guarantees: rows keep the order of the file; a value that is not of the documented kind counts as unsaid; `Refused`
-where a limit is passed.
+Guarantees: rows keep the order of the file; a value that is not of the documented kind counts as unsaid; where a
+limit is passed, `LimitExceeded` says which.
 """
 
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ from fleetprof_analyzer.reading.columns.packing import pack_counts, pack_numbers
 from fleetprof_analyzer.reading.columns.pending import Pending
 from fleetprof_analyzer.reading.columns.vocabulary import Vocabulary
 from fleetprof_analyzer.reading.event import FRAME, INSTANT, LEFT_OUT, AnyEvent, Event, EventArgs, Instant
-from fleetprof_analyzer.trace.limits import Limits, refuse
-from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.trace.limits import TraceLimits, refuse
+from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_analyzer.trace.trace import Category, Int32s, Int64s, Rows
 
 INSTANTS: Final = ("Iteration Start", "Record Window End")
@@ -52,10 +52,10 @@ def _lasts(duration_us: float | str | None) -> bool:
     return isinstance(duration_us, float) and duration_us * 1000 >= LEAST_FRAME_NS
 
 
-class Columns:
+class RowCollector:
     """Collects kept rows, one batch of events after the other."""
 
-    def __init__(self, problems: Problems, limits: Limits) -> None:
+    def __init__(self, problems: Problems, limits: TraceLimits) -> None:
         self._problems = problems
         self._limits = limits
         self._rows = GrowingRows()
@@ -69,7 +69,7 @@ class Columns:
         self._pending = Pending()
 
     def add(self, events: list[AnyEvent]) -> None:
-        """Adds one batch. Raises Refused."""
+        """Adds one batch. Raises LimitExceeded."""
         self.count_events(len(events))
         codes = self._choose(events)
         if INSTANT in codes:
@@ -135,19 +135,19 @@ class Columns:
         unreadable = (start == MISSING) | (duration == MISSING)
         if unreadable.any():
             example = list(self.vocabulary.names)[int(name[unreadable.argmax()])]
-            self._problems.add(Kind.BAD_TIMES, example, int(unreadable.sum()))
+            self._problems.add(ProblemKind.BAD_TIMES, example, int(unreadable.sum()))
             rows = rows.select(~unreadable)
         self._rows.append(rows)
         self._operator_ids.append(read_counts(pending.external_id).compress(is_numbered(category)))
 
     def count_events(self, count: int) -> None:
-        """Counts events that were decoded, kept or not. Raises Refused."""
+        """Counts events that were decoded, kept or not. Raises LimitExceeded."""
         self.event_count += count
         if self.event_count > self._limits.events:
             raise refuse("the number of events", self._limits.events, "events")
 
     def count_rows(self, count: int) -> None:
-        """Counts rows about to be kept. Raises Refused."""
+        """Counts rows about to be kept. Raises LimitExceeded."""
         self._row_count += count
         if self._row_count > self._limits.kept_rows:
             raise refuse("the number of operators, annotations and kernels", self._limits.kept_rows, "rows")
@@ -169,7 +169,7 @@ class Columns:
         return self._operator_ids.recorded_permille()
 
     def read_instants(self, events: Sequence[Instant]) -> None:
-        """Takes what instants say of memory and of the window (`INSTANTS`), passing over the rest. Raises Refused."""
+        """Takes what instants say of memory and of the window (`INSTANTS`), no others. Raises LimitExceeded."""
         memory = []
         for event in events:
             if event.name == MEMORY:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fleetprof_analyzer.reading.columns.packing import pack_integers, read_integers
-from fleetprof_analyzer.reading.columns.vocabulary import Places
+from fleetprof_analyzer.reading.columns.vocabulary import PlaceNumbers
 from fleetprof_analyzer.reading.event import Scalar
 from fleetprof_analyzer.trace.trace import Bools, Int32s, Int64s
 
@@ -29,7 +29,7 @@ class PlaceKeys:
             column += values or b""
         return True
 
-    def number(self, places: Places, on_device: Bools) -> Int32s:
+    def number(self, places: PlaceNumbers, on_device: Bools) -> Int32s:
         """The rows' numbers. Rows of one place follow each other, so a run of them is looked up once."""
         process, thread, device, stream = map(read_integers, self._columns)
         at_host = ~on_device

@@ -1,7 +1,7 @@
 """Numbers what rows of a trace repeat: names, places, launch shapes, collectives.
 
 Guarantees: numbers are given in the order of the rows, whoever decodes them; what is kept of untrusted texts is bounded
-by `Limits` and by the lengths here.
+by `TraceLimits` and by the lengths here.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ from fleetprof_analyzer.reading.columns.collective import read_collective
 from fleetprof_analyzer.reading.columns.dimensions import count_elements, read_dimensions
 from fleetprof_analyzer.reading.event import LEFT_OUT, EventArgs, Scalar
 from fleetprof_analyzer.trace.classes import is_collection, is_host_communication
-from fleetprof_analyzer.trace.limits import Limits, refuse
+from fleetprof_analyzer.trace.limits import TraceLimits, refuse
 from fleetprof_analyzer.trace.own_code import is_module, is_own_frame
 from fleetprof_analyzer.trace.trace import Bools, Category, Collective, Inputs, Int32s, Place, Shape
 
@@ -29,10 +29,10 @@ _INPUTS_CHARACTERS: Final = 120
 PlaceKey = tuple[Scalar, Scalar]
 
 
-class Names(dict[str, int]):
-    """Name -> number; looking a new one up numbers it. Raises Refused."""
+class NameNumbers(dict[str, int]):
+    """Name -> number; looking a new one up numbers it. Raises LimitExceeded."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: TraceLimits) -> None:
         super().__init__()
         self._limits = limits
         self._characters = 0
@@ -60,7 +60,7 @@ class Names(dict[str, int]):
         return np.frombuffer(bytes(self._communicating), np.bool_).take(numbers)
 
 
-class Places(dict[PlaceKey, int]):
+class PlaceNumbers(dict[PlaceKey, int]):
     """(device, stream) or (process, thread) as the trace writes them -> number; `places` are their texts."""
 
     def __init__(self) -> None:
@@ -132,9 +132,9 @@ class Frames(dict[str, int]):
 class Vocabulary:
     """All of them, of one trace."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.names = Names(limits)
-        self.places = Places()
+    def __init__(self, limits: TraceLimits) -> None:
+        self.names = NameNumbers(limits)
+        self.places = PlaceNumbers()
         self.shapes = Shapes()
         self.inputs = InputShapes()
         self.collectives = Collectives()

@@ -16,8 +16,8 @@ from fleetprof_analyzer.reading.columns.nanoseconds import MISSING, parse_micros
 from fleetprof_analyzer.reading.event import REFUSALS
 from fleetprof_analyzer.reading.repair import repair
 from fleetprof_analyzer.timeline.events.marks import Span
-from fleetprof_analyzer.timeline.events.numbering import ArrowIds, Places
-from fleetprof_analyzer.trace.problems import Kind, Problems
+from fleetprof_analyzer.timeline.events.numbering import ArrowIds, TimelinePlaces
+from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_analyzer.trace.trace import CATEGORIES, Bools, Category, Int64s
 
 _DAY_NS: Final = 86_400 * 10**9
@@ -64,7 +64,7 @@ class Rewriter:
     """Rewrites the events of one rank."""
 
     cut: Cut
-    places: Places
+    places: TimelinePlaces
     arrows: ArrowIds
     problems: Problems
     kept: int = 0
@@ -73,7 +73,7 @@ class Rewriter:
     naming: list[Fields] = field(default_factory=list)  # metadata events
 
     def rewrite(self, texts: Sequence[msgspec.Raw]) -> Iterator[bytes]:
-        """The new texts of those that are kept. Raises Refused."""
+        """The new texts of those that are kept. Raises LimitExceeded."""
         heads = [self._head(text) for text in texts]
         start = parse_microseconds([head.ts for head in heads])
         duration = parse_microseconds([head.dur if head.ph == "X" else _NO_TIME for head in heads])
@@ -120,10 +120,10 @@ class Rewriter:
             try:
                 head = _HEAD.decode(repair(bytes(text)))
             except REFUSALS as error:
-                self.problems.add(Kind.LOST_EVENTS, str(error))
+                self.problems.add(ProblemKind.LOST_EVENTS, str(error))
                 return _UNREADABLE
         if not head.ph:
-            self.problems.add(Kind.LOST_EVENTS, "an event that does not say what it is")
+            self.problems.add(ProblemKind.LOST_EVENTS, "an event that does not say what it is")
             return _UNREADABLE
         return head
 
@@ -137,9 +137,9 @@ class Rewriter:
                 absurd[at] = (int(start[at]), int(duration[at])) not in self.cut.long_work
         # Before the file's first possible time: Perfetto takes no time below zero.
         early = candidates & ~timeless & (start < -self.cut.shift_ns)
-        self.problems.add(Kind.BAD_TIMES, count=int(timeless.sum() + (early & ~negative & ~absurd).sum()))
-        self.problems.add(Kind.NEGATIVE_DURATION, count=int(negative.sum()))
-        self.problems.add(Kind.ABSURD_DURATION, count=int(absurd.sum()))
+        self.problems.add(ProblemKind.BAD_TIMES, count=int(timeless.sum() + (early & ~negative & ~absurd).sum()))
+        self.problems.add(ProblemKind.NEGATIVE_DURATION, count=int(negative.sum()))
+        self.problems.add(ProblemKind.ABSURD_DURATION, count=int(absurd.sum()))
         return np.asarray(candidates & ~timeless & ~negative & ~absurd & ~early)
 
     def _fields(self, text: bytes) -> Fields | None:
@@ -147,18 +147,18 @@ class Rewriter:
             text.decode()
         except UnicodeDecodeError:
             text = repair(text)
-            self.problems.add(Kind.REPAIRED_EVENTS)
+            self.problems.add(ProblemKind.REPAIRED_EVENTS)
         try:
             return _FIELDS.decode(text)
         except REFUSALS as error:
-            self.problems.add(Kind.LOST_EVENTS, str(error))
+            self.problems.add(ProblemKind.LOST_EVENTS, str(error))
             return None
 
     def _rewrite(self, fields: Fields, head: _Head, start_ns: int) -> bytes | None:
         if head.ph in _ARROWS and "id" in fields:
             arrow = self.arrows.of(_value(fields["id"]))
             if arrow is None:
-                self.problems.add(Kind.LOST_EVENTS, "an arrow whose id is no number")
+                self.problems.add(ProblemKind.LOST_EVENTS, "an arrow whose id is no number")
                 return None
             fields["id"] = msgspec.Raw(b"%d" % arrow)
         elif "id" in fields and head.ph in "bne":

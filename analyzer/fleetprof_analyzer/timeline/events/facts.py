@@ -10,7 +10,7 @@ from fleetprof_api.report.report import Rank
 
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls, find_calls
 from fleetprof_analyzer.timeline.events.marks import Mark, Span, mark_rank
-from fleetprof_analyzer.timeline.events.waits import Waits
+from fleetprof_analyzer.timeline.events.waits import CollectiveWaits
 from fleetprof_analyzer.trace.trace import Trace
 
 _LONG_NS = 10**9
@@ -29,7 +29,7 @@ class TraceFacts:
     marks: list[Mark]
 
 
-def find_facts(trace: Trace, entry: Rank, span: Span, waits: Waits) -> TraceFacts:
+def find_facts(trace: Trace, entry: Rank, span: Span, waits: CollectiveWaits) -> TraceFacts:
     """The facts of one rank, with its marks in the window."""
     rows = trace.rows
     calls = find_calls(trace)

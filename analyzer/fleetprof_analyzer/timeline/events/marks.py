@@ -13,7 +13,7 @@ from fleetprof_api.report.report import Rank
 
 from fleetprof_analyzer.rank.measures.devices import split_devices
 from fleetprof_analyzer.rank.measures.host_activity import read_host
-from fleetprof_analyzer.rank.measures.idle.idle import Part, explain_gaps
+from fleetprof_analyzer.rank.measures.idle.idle import GapPart, explain_gaps
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
 from fleetprof_analyzer.rank.measures.stages.gaps import fill
 from fleetprof_analyzer.rank.measures.stages.labels import Label, find_labels
@@ -25,18 +25,18 @@ MOST_MARKS: Final = 2000
 LEAST_NS: Final = 10_000  # shorter idle gaps and waits are drawn by nobody
 # Names of the report's causes for the parts of a gap.
 _CAUSES: Final = {
-    Part.DATA_LOADING: "data_loading",
-    Part.BLOCKED: "synchronization",
-    Part.RESTART: "synchronization",
-    Part.LAUNCHING: "launching",
-    Part.OPTIMIZER: "optimizer",
-    Part.OPERATORS: "host",
-    Part.RUNTIME: "host",
-    Part.ALLOCATION: "host",
-    Part.PYTHON: "host",
-    Part.WAITING_SHORT: "waiting",
-    Part.WAITING_LONG: "waiting",
-    Part.UNKNOWN: "unknown",
+    GapPart.DATA_LOADING: "data_loading",
+    GapPart.BLOCKED: "synchronization",
+    GapPart.RESTART: "synchronization",
+    GapPart.LAUNCHING: "launching",
+    GapPart.OPTIMIZER: "optimizer",
+    GapPart.OPERATORS: "host",
+    GapPart.RUNTIME: "host",
+    GapPart.ALLOCATION: "host",
+    GapPart.PYTHON: "host",
+    GapPart.WAITING_SHORT: "waiting",
+    GapPart.WAITING_LONG: "waiting",
+    GapPart.UNKNOWN: "unknown",
 }
 
 Span = tuple[int, int]
@@ -117,7 +117,7 @@ def _idle(trace: Trace, calls: LaunchCalls, span: Span) -> Iterable[Mark]:
         longest = near[np.argsort(-length[near], kind="stable")[:MOST_MARKS]]
         for at in np.sort(longest).tolist():
             causes: dict[str, int] = {}
-            for part, value in zip(Part, parts[at].tolist(), strict=True):
+            for part, value in zip(GapPart, parts[at].tolist(), strict=True):
                 if value:
                     causes[_CAUSES[part]] = causes.get(_CAUSES[part], 0) + value
             main = max(causes, key=lambda cause: causes[cause])

@@ -28,7 +28,7 @@ class Numbers:
 
 
 @dataclass(slots=True)
-class Places:
+class TimelinePlaces:
     """The processes and threads of one rank, by what its trace calls them."""
 
     numbers: Numbers
@@ -44,7 +44,7 @@ class Places:
         return found
 
     def thread(self, pid: str, tid: str) -> int:
-        """The new number of a thread. Raises Refused."""
+        """The new number of a thread. Raises LimitExceeded."""
         key = (pid[:_MOST_TEXT], tid[:_MOST_TEXT])
         found = self.threads.get(key)
         if found is None:

@@ -18,7 +18,7 @@ from fleetprof_analyzer.trace.trace import Int64s, Place
 _TOGETHER: Final = np.array([KINDS.index(kind) for kind in SYNCHRONISING])
 
 
-class Waits:
+class CollectiveWaits:
     """The waits of all ranks of a job; without matched collectives there are none."""
 
     def __init__(self, matched: Matched | None) -> None:

@@ -15,7 +15,7 @@ from fleetprof_api.report.stragglers import Stragglers, Undecided
 from fleetprof_analyzer.views.answer.lateness import NOBODY, say_lateness
 from fleetprof_analyzer.views.answer.time_spent import say_time
 from fleetprof_analyzer.views.text import duration, percent, plain, share
-from fleetprof_analyzer.views.words.causes_text import HostSilence, add_stages, find_silences
+from fleetprof_analyzer.views.words.causes_text import SilenceInWords, add_stages, find_silences
 from fleetprof_analyzer.views.words.code_words import name_place
 from fleetprof_analyzer.views.words.finding_words import say_briefly, say_finding
 from fleetprof_analyzer.views.words.straggler_words import evidence, say_power
@@ -135,7 +135,7 @@ def _evidence(report: Report) -> list[str]:
     return evidence
 
 
-def _long_silences(report: Report) -> list[HostSilence]:
+def _long_silences(report: Report) -> list[SilenceInWords]:
     """Those that take a part of the iterations which is worth a word."""
     whole = sum(time for _, time, _ in add_stages(report.ranks))
     return [silence for silence in find_silences(report.ranks) if silence.time_ns >= _LEAST_SILENCE * whole]

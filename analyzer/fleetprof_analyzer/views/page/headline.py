@@ -17,7 +17,7 @@ from fleetprof_analyzer.views.words.recording_words import judge_residue
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class Tile:
     """One number for a tile: its name, value, and one line of context."""
 
     name: str
@@ -26,32 +26,32 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Headline:
+class PageHead:
     """The head of a report: the answer, a few numbers, and what else a reader should know at once."""
 
     answer: Answer
-    facts: list[Fact]
+    facts: list[Tile]
     sentences: list[str]
 
 
-def describe(report: Report) -> Headline:
+def describe(report: Report) -> PageHead:
     """The head of a report."""
     facts = [fact for total in report.totals[:1] for fact in _time_facts(total)]
     durations = [iteration.duration_ns for rank in report.ranks for iteration in rank.iterations]
     if durations:
         each = {len(rank.iterations) for rank in report.ranks}
         recorded = str(max(each)) if len(each) == 1 else f"{min(each)} to {max(each)}"
-        facts.insert(0, Fact("Median iteration", duration(int(median(durations))), f"{recorded} recorded per rank"))
+        facts.insert(0, Tile("Median iteration", duration(int(median(durations))), f"{recorded} recorded per rank"))
     sentences = [*_ledger_sentence(report), *_start_sentence(report.start)]
     if report.capture_cost is not None:
         sentences += _cost_sentence(report.capture_cost)
     if report.problems:
         count = len(report.problems)
         sentences.append(f"{count} problem{'s' * (count > 1)} with the input; see below.")
-    return Headline(give_answer(report), facts, sentences)
+    return PageHead(give_answer(report), facts, sentences)
 
 
-def _time_facts(total: KindTotal) -> list[Fact]:
+def _time_facts(total: KindTotal) -> list[Tile]:
     time_ns = total.time_ns
     span = time_ns.span
     on = "of GPU time" if total.time_basis == "device" else "of host time"
@@ -60,7 +60,7 @@ def _time_facts(total: KindTotal) -> list[Fact]:
         ("Exposed communication", time_ns.exposed_communication),
         ("Idle", time_ns.idle),
     )
-    return [Fact(name, share(part, span), on) for name, part in parts if part]
+    return [Tile(name, share(part, span), on) for name, part in parts if part]
 
 
 def _ledger_sentence(report: Report) -> list[str]:

@@ -12,7 +12,7 @@ from fleetprof_api.report.report_tables import CommunicationStatistics
 from markupsafe import Markup
 
 from fleetprof_analyzer.views.page import links
-from fleetprof_analyzer.views.page.table import Column, Table, make_table
+from fleetprof_analyzer.views.page.table import Heading, PageTable, make_table
 from fleetprof_analyzer.views.text import duration, plain, rank_name, share, size
 from fleetprof_analyzer.views.words.causes_text import CAUSES, add_iterations, add_stages
 
@@ -20,12 +20,12 @@ _MOST_COLLECTIVES: Final = 16
 _MOST_ITERATIONS: Final = 40
 
 
-def tabulate_ranks(report: Report, traces: str | None, kept: Collection[str] | None) -> Table:
+def tabulate_ranks(report: Report, traces: str | None, kept: Collection[str] | None) -> PageTable:
     """Every rank's numbers; with its trace linked where `traces` says where traces lie and it is among those kept."""
     columns = [
-        Column("Rank", "name"), Column("Kind", "left"), Column("Iterations", stays=True), Column("Median"),
-        Column("Compute", stays=True), Column("Exposed comm."), Column("Overlapped"), Column("Exposed mem."),
-        Column("Idle"), Column("Span", stays=True), Column("Trace", "left"),
+        Heading("Rank", "name"), Heading("Kind", "left"), Heading("Iterations", stays=True), Heading("Median"),
+        Heading("Compute", stays=True), Heading("Exposed comm."), Heading("Overlapped"), Heading("Exposed mem."),
+        Heading("Idle"), Heading("Span", stays=True), Heading("Trace", "left"),
     ]  # fmt: skip
     return make_table(columns, (_rank_cells(rank, traces, kept) for rank in report.ranks))
 
@@ -53,14 +53,15 @@ def median_iteration(rank: Rank) -> int | None:
     return int(median(durations)) if durations else None
 
 
-def tabulate_stages(ranks: Sequence[Rank]) -> Table | None:
+def tabulate_stages(ranks: Sequence[Rank]) -> PageTable | None:
     """The stages over all ranks; None where none are known."""
     stages = add_stages(ranks)
     whole = sum(time_ns for _, time_ns, _ in stages)
     if not whole:
         return None
     columns = [
-        Column("Stage", "name"), Column("Share", stays=True), Column("Main thread", stays=True), Column("Device work"),
+        Heading("Stage", "name"), Heading("Share", stays=True), Heading("Main thread", stays=True),
+        Heading("Device work"),
     ]  # fmt: skip
     return make_table(
         columns,
@@ -71,11 +72,11 @@ def tabulate_stages(ranks: Sequence[Rank]) -> Table | None:
     )
 
 
-def tabulate_idle(ranks: Sequence[Rank]) -> Table | None:
+def tabulate_idle(ranks: Sequence[Rank]) -> PageTable | None:
     """Idle time of every iteration and the shares of its causes; None without a GPU."""
     by_iteration = add_iterations(ranks)[:_MOST_ITERATIONS]
-    columns = [Column("Iteration", "name"), Column("Idle", stays=True)]
-    columns += [Column(words.capitalize()) for _, words in CAUSES]
+    columns = [Heading("Iteration", "name"), Heading("Idle", stays=True)]
+    columns += [Heading(words.capitalize()) for _, words in CAUSES]
     rows = (
         [str(index), duration(idle), *(share(getattr(causes, name), idle) for name, _ in CAUSES)]
         for index, idle, causes in by_iteration
@@ -83,12 +84,12 @@ def tabulate_idle(ranks: Sequence[Rank]) -> Table | None:
     return make_table(columns, rows) if by_iteration else None
 
 
-def tabulate_communication(rows: Sequence[CommunicationStatistics]) -> Table:
+def tabulate_communication(rows: Sequence[CommunicationStatistics]) -> PageTable:
     """Collectives by kind, group and size."""
     columns = [
-        Column("Collective", "name"), Column("Group", "left"), Column("Ranks in it"), Column("Size"),
-        Column("Calls", stays=True), Column("Time", stays=True), Column("Overlapped"), Column("Bus bandwidth"),
-        Column("Best"),
+        Heading("Collective", "name"), Heading("Group", "left"), Heading("Ranks in it"), Heading("Size"),
+        Heading("Calls", stays=True), Heading("Time", stays=True), Heading("Overlapped"), Heading("Bus bandwidth"),
+        Heading("Best"),
     ]  # fmt: skip
     return make_table(columns, (_communication_cells(row) for row in rows[:_MOST_COLLECTIVES]))
 
@@ -107,12 +108,12 @@ def _communication_cells(row: CommunicationStatistics) -> list[str]:
     ]
 
 
-def tabulate_launches(ranks: Sequence[Rank]) -> Table:
+def tabulate_launches(ranks: Sequence[Rank]) -> PageTable:
     """How the host launched each of these ranks' device work."""
     columns = [
-        Column("Rank", "name"), Column("Rows", stays=True), Column("Without a call"), Column("Call, median"),
-        Column("Delay, median"), Column("Delay, 99 %"), Column("Short"), Column("Queue, median"),
-        Column("Queue, longest"), Column("By graph"), Column("Maximum shift"),
+        Heading("Rank", "name"), Heading("Rows", stays=True), Heading("Without a call"), Heading("Call, median"),
+        Heading("Delay, median"), Heading("Delay, 99 %"), Heading("Short"), Heading("Queue, median"),
+        Heading("Queue, longest"), Heading("By graph"), Heading("Maximum shift"),
     ]  # fmt: skip
     cells = []
     for rank in ranks:

@@ -14,7 +14,7 @@ Kind = Literal["name", "left", "number", "words"]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Heading:
     """One column: its head, how it is set, and whether it stays though it says nothing."""
 
     head: str
@@ -23,14 +23,14 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PageTable:
     """Rows of cells under columns; a cell is text, which is escaped, or markup of our own."""
 
-    columns: Sequence[Column]
+    columns: Sequence[Heading]
     rows: Sequence[Sequence[str | Markup]]
 
 
-def make_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Markup]]) -> Table:
+def make_table(columns: Sequence[Heading], rows: Iterable[Sequence[str | Markup]]) -> PageTable:
     """The table without columns that say nothing; the first column always stays."""
     listed = [list(row) for row in rows]
     kept = [
@@ -38,4 +38,4 @@ def make_table(columns: Sequence[Column], rows: Iterable[Sequence[str | Markup]]
         for number, column in enumerate(columns)
         if number == 0 or column.stays or any(row[number] not in _NOTHING for row in listed)
     ]
-    return Table([columns[number] for number in kept], [[row[number] for number in kept] for row in listed])
+    return PageTable([columns[number] for number in kept], [[row[number] for number in kept] for row in listed])

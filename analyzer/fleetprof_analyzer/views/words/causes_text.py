@@ -65,7 +65,7 @@ def add_stages(ranks: Sequence[Rank]) -> list[tuple[str, int, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class HostSilence:
+class SilenceInWords:
     """Where the host ran nothing: between which rows, how long over all ranks, and at which line if it is known."""
 
     words: str
@@ -73,7 +73,7 @@ class HostSilence:
     place: PlaceInCode | None
 
 
-def find_silences(ranks: Sequence[Rank]) -> list[HostSilence]:
+def find_silences(ranks: Sequence[Rank]) -> list[SilenceInWords]:
     """The longest places of the stage host over all ranks."""
     sums = Counter[tuple[str, str]]()
     places: dict[tuple[str, str], tuple[int, PlaceInCode]] = {}
@@ -84,7 +84,7 @@ def find_silences(ranks: Sequence[Rank]) -> list[HostSilence]:
             if one.place is not None and one.time_ns > places.get(key, (-1, one.place))[0]:
                 places[key] = one.time_ns, one.place
     return [
-        HostSilence(
+        SilenceInWords(
             f"between {plain(after, 80) or 'the start'} and {plain(before, 80) or 'the end'}",
             time_ns,
             places[after, before][1] if (after, before) in places else None,

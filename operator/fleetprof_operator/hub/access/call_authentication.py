@@ -16,7 +16,7 @@ import grpc.aio
 
 from fleetprof_operator.hub.access.authentication import Authenticator, CannotAuthenticate, Principal
 from fleetprof_operator.hub.access.bucket import TokenBucket
-from fleetprof_operator.hub.access.call_refusals import CallRefusals, Refusal
+from fleetprof_operator.hub.access.call_refusals import CallRefusal, CallRefusals
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -46,7 +46,7 @@ class CallAuthentication:
         peer = read_peer(context)
         if self._at_door[peer] >= MOST_OF_PEER or self._at_door.total() >= MOST_AT_DOOR:
             message = "too many calls of this address wait to be let in; dial again later"
-            self._refusals.note(Refusal.CALLS, peer, message)
+            self._refusals.note(CallRefusal.CALLS, peer, message)
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, message)
         self._at_door[peer] += 1
         try:
@@ -66,14 +66,14 @@ class CallAuthentication:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(problem))
         if principal is None:
             message = "the token is not the hub's" if token else "no token: send `authorization: Bearer <token>`"
-            await self._refuse(context, peer, Refusal.BAD_TOKEN, grpc.StatusCode.UNAUTHENTICATED, message)
+            await self._refuse(context, peer, CallRefusal.BAD_TOKEN, grpc.StatusCode.UNAUTHENTICATED, message)
         if self._namespaces and principal.namespace not in self._namespaces:
             message = f"namespace {principal.namespace} is not served by this hub (`namespaces` of its chart)"
-            await self._refuse(context, peer, Refusal.NAMESPACE, grpc.StatusCode.PERMISSION_DENIED, message)
+            await self._refuse(context, peer, CallRefusal.NAMESPACE, grpc.StatusCode.PERMISSION_DENIED, message)
         return principal
 
     async def _refuse(
-        self, context: Context, peer: str, kind: Refusal, status: grpc.StatusCode, message: str
+        self, context: Context, peer: str, kind: CallRefusal, status: grpc.StatusCode, message: str
     ) -> NoReturn:
         self._refusals.note(kind, peer, message)
         now = time.monotonic()

@@ -18,7 +18,7 @@ _LONGEST: Final = 300
 log = logging.getLogger(__name__)
 
 
-class Refusal(StrEnum):
+class CallRefusal(StrEnum):
     """Why somebody was refused; docs/metrics.md explains each."""
 
     BAD_TOKEN = "BadToken"  # noqa: S105
@@ -35,13 +35,13 @@ class CallRefusals:
     """Call it in one event loop. `counts` has all since the beginning, by kind."""
 
     def __init__(self) -> None:
-        self.counts: Counter[str] = Counter(dict.fromkeys((kind.value for kind in Refusal), 0))
+        self.counts: Counter[str] = Counter(dict.fromkeys((kind.value for kind in CallRefusal), 0))
         self._kinds: Counter[str] = Counter()
         self._peers: Counter[str] = Counter()
         self._latest = ""
         self._timer: asyncio.TimerHandle | None = None
 
-    def note(self, kind: Refusal, who: str, message: str) -> None:
+    def note(self, kind: CallRefusal, who: str, message: str) -> None:
         """`who` (an address, or namespace and pod) was refused with that sentence."""
         self.counts[kind.value] += 1
         if self._timer is None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from fleetprof_operator.hub.access.authentication import Principal
 from fleetprof_operator.hub.access.bucket import TokenBucket
-from fleetprof_operator.hub.access.call_refusals import Refusal
+from fleetprof_operator.hub.access.call_refusals import CallRefusal
 
 MOST_OF_POD: Final = 3
 DIALS_AT_ONCE: Final = 20  # of one pod
@@ -22,7 +22,7 @@ _MOST_PODS: Final = 20_000
 class NoSeat(Exception):
     """No stream for this pod now; `kind` and the sentence say why."""
 
-    def __init__(self, kind: Refusal, message: str) -> None:
+    def __init__(self, kind: CallRefusal, message: str) -> None:
         super().__init__(message)
         self.kind = kind
 
@@ -58,9 +58,9 @@ class StreamSeats:
             if len(self._dials) > _MOST_PODS:
                 self._dials.popitem(last=False)
             if not bucket.take_if_there(1, now_s):
-                raise NoSeat(Refusal.OFTEN, f"the pod dials more than {DIALS_PER_S:g} times per second; wait")
+                raise NoSeat(CallRefusal.OFTEN, f"the pod dials more than {DIALS_PER_S:g} times per second; wait")
             if self._of_pod[pod] >= MOST_OF_POD:
-                raise NoSeat(Refusal.STREAMS, f"the pod has {MOST_OF_POD} streams; a pod has one sidecar")
+                raise NoSeat(CallRefusal.STREAMS, f"the pod has {MOST_OF_POD} streams; a pod has one sidecar")
         if namespace and self._of_namespace[namespace] >= self._max_per_namespace:
             message = f"namespace {namespace} has {self._max_per_namespace} streams, as many as one may have"
-            raise NoSeat(Refusal.STREAMS, message)
+            raise NoSeat(CallRefusal.STREAMS, message)

@@ -7,8 +7,8 @@ import pytest
 from fleetprof_analyzer.rank.communication.operations import KINDS
 from harness.traces.foreign_layouts import draw_foreign
 from harness.traces.planted.faults import CAUSES, OFTEN, draw, operations_of
-from harness.traces.planted.jobs import Job
-from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.jobs import PlantedJob
+from harness.traces.planted.shapes import JobShape, PlantedFault
 from harness.traces.planted.traces_of_jobs import Clarity, traces_of
 from harness.traces.straggler_sections import stragglers_of
 
@@ -63,7 +63,7 @@ def test_pairs_that_say_nobody_leave_the_collectives_matched_and_are_said() -> N
 @pytest.mark.parametrize("kind", OFTEN)
 def test_what_strikes_most_iterations_is_no_slow_part(kind: str, seed: int) -> None:
     """Pauses and clocks that come and go, though most iterations have them: two at least do not."""
-    case, traces, job = draw(kind, seed, [Shape(dp=8, layers=3)])
+    case, traces, job = draw(kind, seed, [JobShape(dp=8, layers=3)])
     found = stragglers_of(operations_of(job, traces))
     assert found is not None
     assert [(one.rank, one.cause) for one in found.ranks] == [(case.fault.rank, CAUSES[kind])]
@@ -71,10 +71,10 @@ def test_what_strikes_most_iterations_is_no_slow_part(kind: str, seed: int) -> N
 
 @pytest.mark.parametrize(("pp", "stage", "factor"), [(4, 1, 20.0), (4, 2, 20.0), (2, 1, 20.0), (4, 1, 1.0)])
 def test_a_slow_group_of_one_stage_is_told_by_those_of_the_others(pp: int, stage: int, factor: float) -> None:
-    shape = Shape(dp=4, pp=pp, microbatches=2, layers=2, kernel_us=100)
+    shape = JobShape(dp=4, pp=pp, microbatches=2, layers=2, kernel_us=100)
     ranks = tuple(shape.stage(stage).tolist())
-    slow = Fault("slow_link", link_ranks=ranks, link_families=("dp",), link_factor=factor)
-    job, healthy = Job(shape, slow, 1), Job(shape, Fault(), 1)
+    slow = PlantedFault("slow_link", link_ranks=ranks, link_families=("dp",), link_factor=factor)
+    job, healthy = PlantedJob(shape, slow, 1), PlantedJob(shape, PlantedFault(), 1)
     found = stragglers_of(operations_of(job, traces_of(job, Clarity(), 1)))
     assert found is not None
     assert {tuple(link.ranks) for link in found.slow_links} == ({ranks} if factor > 1 else set())
@@ -84,11 +84,11 @@ def test_a_slow_group_of_one_stage_is_told_by_those_of_the_others(pp: int, stage
 
 @pytest.mark.parametrize("dp", [1, 4])
 def test_a_slow_loader_goes_before_a_stage_that_is_somewhat_heavy(dp: int) -> None:
-    shape = Shape(dp=dp, pp=4, microbatches=6, layers=8, kernel_us=150)
+    shape = JobShape(dp=dp, pp=4, microbatches=6, layers=8, kernel_us=150)
     loading = np.zeros((shape.ranks, shape.iterations))
     loading[0] = 5000
-    both = Fault("heavier_stage", stage=2, stage_factor=1.13, data_us=loading)
-    job, mended = Job(shape, both, 1), Job(shape, replace(both, data_us=None), 1)
+    both = PlantedFault("heavier_stage", stage=2, stage_factor=1.13, data_us=loading)
+    job, mended = PlantedJob(shape, both, 1), PlantedJob(shape, replace(both, data_us=None), 1)
     found = stragglers_of(operations_of(job, traces_of(job, Clarity(), 1)))
     assert found is not None
     assert [(one.rank, one.cause) for one in found.ranks] == [(0, "data_loading")]
@@ -98,13 +98,15 @@ def test_a_slow_loader_goes_before_a_stage_that_is_somewhat_heavy(dp: int) -> No
 @pytest.mark.parametrize("kind", ["host", "stage_imbalance"])
 def test_of_a_stage_without_peers_it_is_told_what_takes_longer(kind: str) -> None:
     """A pipeline of one rank per stage: work can only go to another stage, a slow host can vanish."""
-    shape = Shape(dp=1, pp=4, microbatches=6, layers=2, launch_share=0.7, host_noise=0.15)
+    shape = JobShape(dp=1, pp=4, microbatches=6, layers=2, launch_share=0.7, host_noise=0.15)
     host = np.ones((shape.ranks, shape.iterations))
     host[1] = 2.5
-    heavy = Fault("heavier_stage", 1, stage=1, stage_factor=2.0)
-    job = Job(shape, Fault("slow_host", 1, host=host) if kind == "host" else heavy, 1)
+    heavy = PlantedFault("heavier_stage", 1, stage=1, stage_factor=2.0)
+    job = PlantedJob(shape, PlantedFault("slow_host", 1, host=host) if kind == "host" else heavy, 1)
     found = stragglers_of(operations_of(job, traces_of(job, Clarity(), 1)))
     assert found is not None
     assert (found.verdict, [(one.rank, one.cause) for one in found.ranks]) == ("heavy_stage", [(1, kind)])
     if kind == "host":
-        assert found.gain == pytest.approx(1 - Job(shape, Fault(), 1).length_ns / job.length_ns, abs=GAIN_OFF)
+        assert found.gain == pytest.approx(
+            1 - PlantedJob(shape, PlantedFault(), 1).length_ns / job.length_ns, abs=GAIN_OFF
+        )

@@ -22,7 +22,7 @@ from fleetprof_api.report.stragglers import Straggler, Stragglers
 from fleetprof_api.samples import CodePlace, RankSamples, ThreadColumns
 from harness.traces.planted.faults import draw, operations_of
 from harness.traces.planted.loop import US, iteration, measure, read, row
-from harness.traces.planted.shapes import Shape
+from harness.traces.planted.shapes import JobShape
 from harness.traces.straggler_sections import stragglers_of
 
 SITE = "/opt/venv/lib/python3.11/site-packages"
@@ -312,7 +312,7 @@ def test_samples_are_bounded_in_a_summary() -> None:
 
 def late_job(thread: bool = True) -> list[RankOperations]:
     """Four ranks, of which one has a slow host; each with its samples."""
-    case, traces, job = draw("slow_host", 11, (Shape(dp=4, layers=3),))
+    case, traces, job = draw("slow_host", 11, (JobShape(dp=4, layers=3),))
     operations = operations_of(job, traces)
     if not thread:
         return operations

@@ -10,8 +10,8 @@ from fleetprof_analyzer.job.stragglers.lateness.turns import find_turns
 from fleetprof_analyzer.job.stragglers.moving_pauses import come_again, find_pauses, runs_move
 from fleetprof_api.report.stragglers import Stragglers
 from harness.traces.planted.faults import operations_of
-from harness.traces.planted.jobs import Job
-from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.jobs import PlantedJob
+from harness.traces.planted.shapes import JobShape, PlantedFault
 from harness.traces.planted.traces_of_jobs import Clarity, traces_of
 from harness.traces.straggler_sections import stragglers_of
 
@@ -135,20 +135,20 @@ def test_where_threads_were_not_sampled_there_are_no_turns() -> None:
     assert find_turns(table, list(range(10))) is None
 
 
-def rotating(shape: Shape, pauses: dict[int, list[int]]) -> tuple[Stragglers, float]:
+def rotating(shape: JobShape, pauses: dict[int, list[int]]) -> tuple[Stragglers, float]:
     """(what is found where ranks pause in these iterations, what the job loses to that)."""
     pause_us = np.zeros((shape.ranks, shape.iterations))
     for rank, iterations in pauses.items():
         pause_us[rank, iterations] = 8_000
-    job = Job(shape, Fault("pauses", pause_us=pause_us, pause_is_seen=False), 1)
-    lost = 1 - Job(shape, Fault(), 1).length_ns / job.length_ns
+    job = PlantedJob(shape, PlantedFault("pauses", pause_us=pause_us, pause_is_seen=False), 1)
+    lost = 1 - PlantedJob(shape, PlantedFault(), 1).length_ns / job.length_ns
     found = stragglers_of(operations_of(job, traces_of(job, Clarity(), 1)))
     assert found is not None
     return found, lost
 
 
 def test_pauses_in_turns_are_worth_what_they_take_and_a_single_one_is_no_turn() -> None:
-    shape = Shape(dp=4, layers=3, iterations=12, launch_share=0.2)
+    shape = JobShape(dp=4, layers=3, iterations=12, launch_share=0.2)
     found, lost = rotating(shape, {rank: [rank + 1, rank + 5] for rank in range(4)})
     assert (found.verdict, found.cause) == ("moving_imbalance", "host")
     assert found.gain == pytest.approx(lost, abs=0.05)

@@ -5,13 +5,13 @@ import pytest
 from fleetprof_analyzer.job.stragglers.replay.matching import match
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from harness.traces.planted.faults import draw, operations_of
-from harness.traces.planted.shapes import Shape
+from harness.traces.planted.shapes import JobShape
 
 SHAPES = (
-    Shape(dp=3, layers=2), Shape(dp=2, tp=2, layers=2), Shape(dp=2, pp=3, microbatches=3, layers=1),
-    Shape(dp=3, sharded=True, layers=2), Shape(dp=3, layers=2, meets_on_host=True),
-    Shape(dp=4, sharded=True, replicas=2, layers=2), Shape(dp=4, sharded=True, layers=3, beside=True),
-    Shape(dp=2, pp=2, microbatches=3, layers=1, beside=True),
+    JobShape(dp=3, layers=2), JobShape(dp=2, tp=2, layers=2), JobShape(dp=2, pp=3, microbatches=3, layers=1),
+    JobShape(dp=3, sharded=True, layers=2), JobShape(dp=3, layers=2, meets_on_host=True),
+    JobShape(dp=4, sharded=True, replicas=2, layers=2), JobShape(dp=4, sharded=True, layers=3, beside=True),
+    JobShape(dp=2, pp=2, microbatches=3, layers=1, beside=True),
 )  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def naive(replay: Replay) -> tuple[int, list[int]]:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"dp{shape.dp} tp{shape.tp} pp{shape.pp} {shape.layers}")
 @pytest.mark.parametrize("launch_share", [0.5, 1.5], ids=["device-bound", "launch-bound"])
-def test_it_agrees_with_a_naive_one_and_with_the_traces(shape: Shape, launch_share: float) -> None:
+def test_it_agrees_with_a_naive_one_and_with_the_traces(shape: JobShape, launch_share: float) -> None:
     _, traces, job = draw("none", 3, [shape], launch_shares=[launch_share])
     matched = match(operations_of(job, traces))
     assert matched.unmatched == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from fleetprof_api.report.stragglers import Stragglers
-from harness.training.local_job import LAUNCHER, Job
+from harness.training.local_job import LAUNCHER, LocalJob
 from harness.training.local_system import Local, make_local, outcome
 from harness.waiting import wait_until
 
@@ -25,7 +25,7 @@ def local(tmp_path: Path) -> Iterator[Local]:
         system.close()
 
 
-def start(local: Local, ranks: int, *arguments: str) -> Job:
+def start(local: Local, ranks: int, *arguments: str) -> LocalJob:
     marks = ["--progress", str(local.folder / "progress"), "--stop-when", str(local.folder / "uneven" / "stop")]
     job = local.run_command("uneven", sys.executable, str(LAUNCHER), str(ranks), str(TRAINING), *marks, *arguments)
     begun = [local.folder / f"progress.{rank}" for rank in range(ranks)]
@@ -34,7 +34,7 @@ def start(local: Local, ranks: int, *arguments: str) -> Job:
     return job
 
 
-def judge(local: Local, job: Job, cause: str) -> Stragglers:
+def judge(local: Local, job: LocalJob, cause: str) -> Stragglers:
     """The first verdict of up to five captures with this cause, else the last: other programs' load can hide a fault.
 
     How often a single capture is right is what bench/planted_faults.py measures.

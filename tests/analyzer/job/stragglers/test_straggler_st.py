@@ -13,7 +13,7 @@ from fleetprof_analyzer.rank.communication.extraction import extract_operations
 from fleetprof_analyzer.rank.communication.operations import RankOperations
 from fleetprof_analyzer.rank.iterations import RecordingTerms, find_iterations
 from fleetprof_analyzer.trace.problems import Problems
-from fleetprof_analyzer.trace.trace import COLUMNS, NO_ROWS, Category, Collective, Metadata, Rows, Trace
+from fleetprof_analyzer.trace.trace import COLUMNS, NO_ROWS, Category, Collective, Rows, Trace, TraceMetadata
 from harness.traces.straggler_sections import stragglers_of
 
 STAGES, REPLICAS = 4, 2
@@ -82,7 +82,7 @@ def trace_of(rank: int, rows: list[dict[str, Any]], lengths: dict[int, float], o
         add(Category.KERNEL, name, ("0", stream), begin[row["step"]] + row["start_ts"], row["duration"], number)
     columns = {name: [one.get(name, -1) for one in table] for name in COLUMNS}
     return Trace(
-        source=f"rank{rank}", metadata=Metadata(rank=rank, world_size=STAGES * REPLICAS),
+        source=f"rank{rank}", metadata=TraceMetadata(rank=rank, world_size=STAGES * REPLICAS),
         rows=Rows(*(np.array(columns[name], getattr(NO_ROWS, name).dtype) for name in COLUMNS)),
         names=list(names), places=list(places), collectives=list(collectives),
     )  # fmt: skip

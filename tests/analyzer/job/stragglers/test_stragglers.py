@@ -17,17 +17,17 @@ from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import COLUMNS, Category, Rows, Trace
 from fleetprof_analyzer.views.words.straggler_words import list_stragglers
 from fleetprof_api.report.stragglers import Stragglers
-from harness.traces.planted.faults import CAUSES, FAULTS, NO_FAULTS, Case, draw, operations_of
-from harness.traces.planted.jobs import Job
-from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.faults import CAUSES, FAULTS, NO_FAULTS, FaultCase, draw, operations_of
+from harness.traces.planted.jobs import PlantedJob
+from harness.traces.planted.shapes import JobShape, PlantedFault
 from harness.traces.planted.traces_of_jobs import Clarity, json_of, samples_of, traces_of
 from harness.traces.straggler_sections import stragglers_of, stragglers_of_summaries
 from hypothesis import given
 from hypothesis import strategies as st
 
 SHAPES = (
-    Shape(dp=8, layers=3), Shape(dp=4, tp=4, layers=2), Shape(dp=4, pp=4, microbatches=4, layers=2),
-    Shape(dp=8, sharded=True, layers=3),
+    JobShape(dp=8, layers=3), JobShape(dp=4, tp=4, layers=2), JobShape(dp=4, pp=4, microbatches=4, layers=2),
+    JobShape(dp=8, sharded=True, layers=3),
 )  # fmt: skip
 CLEAR = Clarity()
 
@@ -38,7 +38,7 @@ def found_in(operations: list[RankOperations]) -> Stragglers:
     return found
 
 
-def telling_case(kind: str, number: int) -> tuple[Case, list[Trace], Job]:
+def telling_case(kind: str, number: int) -> tuple[FaultCase, list[Trace], PlantedJob]:
     """The number-th case from a fixed seed on whose fault traces can tell and that costs enough to be told."""
     telling = (
         drawn
@@ -66,15 +66,15 @@ def test_where_nobody_is_at_fault_nobody_is_named(kind: str, seed: int) -> None:
     assert found.verdict in ("nobody", "moving_imbalance")
 
 
-def slow_device(shape: Shape, rank: int, factor: float = 1.3) -> Fault:
+def slow_device(shape: JobShape, rank: int, factor: float = 1.3) -> PlantedFault:
     device = np.ones((shape.ranks, shape.iterations))
     device[rank] = factor
-    return Fault("slow_gpu", rank, device=device)
+    return PlantedFault("slow_gpu", rank, device=device)
 
 
 def test_the_gain_is_what_the_job_without_the_fault_is_shorter_by() -> None:
-    shape = Shape(dp=8, layers=3)
-    slow, healthy = Job(shape, slow_device(shape, 5), 1), Job(shape, Fault(), 1)
+    shape = JobShape(dp=8, layers=3)
+    slow, healthy = PlantedJob(shape, slow_device(shape, 5), 1), PlantedJob(shape, PlantedFault(), 1)
     (first,) = found_in(operations_of(slow, traces_of(slow, CLEAR, 1))).ranks
     assert first.rank == 5
     assert first.gain == pytest.approx(1 - healthy.length_ns / slow.length_ns, abs=0.015)
@@ -85,23 +85,23 @@ def test_the_gain_is_what_the_job_without_the_fault_is_shorter_by() -> None:
 @pytest.mark.parametrize("kind", ["slow_host", "slow_gpu", "none"])
 def test_who_waits_in_a_barrier_of_the_hosts_is_not_blamed(kind: str, asks_loss: bool) -> None:
     """Their devices are idle and their hosts silent, and still it is rank 3 that they wait for."""
-    shape = Shape(dp=8, layers=4, meets_on_host=True, asks_loss=asks_loss, launch_share=0.8)
+    shape = JobShape(dp=8, layers=4, meets_on_host=True, asks_loss=asks_loss, launch_share=0.8)
     fault = slow_device(shape, 3)
     if kind == "slow_host":
-        fault = Fault(kind, 3, host=slow_device(shape, 3, 2.0).device)
-    slow = Job(shape, Fault() if kind == "none" else fault, 1)
+        fault = PlantedFault(kind, 3, host=slow_device(shape, 3, 2.0).device)
+    slow = PlantedJob(shape, PlantedFault() if kind == "none" else fault, 1)
     found = found_in(operations_of(slow, traces_of(slow, CLEAR, 1)))
     assert [(one.rank, one.cause) for one in found.ranks] == ([] if kind == "none" else [(3, CAUSES[kind])])
-    gain = 1 - Job(shape, Fault(), 1).length_ns / slow.length_ns
+    gain = 1 - PlantedJob(shape, PlantedFault(), 1).length_ns / slow.length_ns
     assert found.gain == pytest.approx(gain, abs=0.06)
 
 
 def test_two_slow_ranks_do_not_hide_each_other() -> None:
-    shape = Shape(dp=8, layers=3)
+    shape = JobShape(dp=8, layers=3)
     fault = slow_device(shape, 5)
     assert fault.device is not None
     fault.device[2] = 1.2
-    job = Job(shape, fault, 12)
+    job = PlantedJob(shape, fault, 12)
     found = found_in(operations_of(job, traces_of(job, CLEAR, 12)))
     assert [one.rank for one in found.ranks] == [5, 2]
     assert found.ranks[1].gain < 0.01 < found.ranks[1].gain_alone
@@ -109,8 +109,8 @@ def test_two_slow_ranks_do_not_hide_each_other() -> None:
 
 
 def test_clocks_change_nothing() -> None:
-    shape = Shape(dp=4, tp=2, layers=2)
-    job = Job(shape, slow_device(shape, 3), 2)
+    shape = JobShape(dp=4, tp=2, layers=2)
+    job = PlantedJob(shape, slow_device(shape, 3), 2)
     still, skewed = (
         found_in(operations_of(job, traces_of(job, Clarity(skew_s=skew, drift_ppm=0), 2))) for skew in (0.0, 3600.0)
     )
@@ -120,7 +120,7 @@ def test_clocks_change_nothing() -> None:
 
 
 def test_the_clocks_of_a_merged_trace_are_put_onto_one() -> None:
-    job = Job(Shape(dp=8, layers=3), Fault(), 3)
+    job = PlantedJob(JobShape(dp=8, layers=3), PlantedFault(), 3)
     operations = operations_of(job, traces_of(job, Clarity(skew_s=5, drift_ppm=0), 3))
     aligned = align_clocks(match(operations))
     assert aligned.aligned.all()
@@ -132,10 +132,10 @@ def test_the_clocks_of_a_merged_trace_are_put_onto_one() -> None:
 
 
 def test_a_rank_that_is_given_more_work_throughout_is_named_for_it() -> None:
-    shape = Shape(dp=8, layers=3)
+    shape = JobShape(dp=8, layers=3)
     lengths = np.ones((8, 8, 1))
     lengths[3] = 1.3
-    job = Job(shape, Fault("more_work", lengths=lengths), 11)
+    job = PlantedJob(shape, PlantedFault("more_work", lengths=lengths), 11)
     found = found_in(operations_of(job, traces_of(job, CLEAR, 11)))
     assert [(one.rank, one.cause) for one in found.ranks] == [(3, "unequal_work")]
     (evidence,) = found.ranks[0].evidence
@@ -147,8 +147,8 @@ def test_a_rank_that_is_given_more_work_throughout_is_named_for_it() -> None:
 
 
 def test_json_and_columns_say_the_same() -> None:
-    shape = Shape(dp=2, tp=2, layers=2, iterations=4)
-    job = Job(shape, slow_device(shape, 2), 4)
+    shape = JobShape(dp=2, tp=2, layers=2, iterations=4)
+    job = PlantedJob(shape, slow_device(shape, 2), 4)
     traces = traces_of(job, CLEAR, 4)
     summaries = []
     for trace in traces:
@@ -167,8 +167,8 @@ def test_json_and_columns_say_the_same() -> None:
 
 
 def test_traces_without_group_metadata_are_matched_by_order_when_all_ranks_are_one_group() -> None:
-    shape = Shape(dp=8, layers=3)
-    job = Job(shape, slow_device(shape, 6), 5)
+    shape = JobShape(dp=8, layers=3)
+    job = PlantedJob(shape, slow_device(shape, 6), 5)
     found = found_in(operations_of(job, traces_of(job, Clarity(groups=False), 5)))
     assert found.matched_by == "order, all ranks as one group"
     assert [one.rank for one in found.ranks] == [6]
@@ -192,8 +192,8 @@ def told_by_the_host(trace: Trace) -> Trace:
 
 
 def test_the_host_may_say_what_the_kernels_do_not() -> None:
-    shape = Shape(dp=4, tp=2, layers=2)
-    job = Job(shape, slow_device(shape, 5), 9)
+    shape = JobShape(dp=4, tp=2, layers=2)
+    job = PlantedJob(shape, slow_device(shape, 5), 9)
     traces = traces_of(job, CLEAR, 9)
     found = found_in(operations_of(job, [told_by_the_host(trace) for trace in traces]))
     assert found.matched_by == "sequence numbers"
@@ -202,25 +202,25 @@ def test_the_host_may_say_what_the_kernels_do_not() -> None:
 
 
 def test_pauses_on_all_ranks_are_told_as_that() -> None:
-    shape = Shape(dp=8, layers=3)
+    shape = JobShape(dp=8, layers=3)
     pauses = np.where(np.random.default_rng(1).random((8, 8)) < 0.3, 4000.0, 0.0)
-    job = Job(shape, Fault("pauses_everywhere", pause_us=pauses, pause_is_seen=False), 10)
+    job = PlantedJob(shape, PlantedFault("pauses_everywhere", pause_us=pauses, pause_is_seen=False), 10)
     found = found_in(operations_of(job, traces_of(job, CLEAR, 10)))
     assert (found.verdict, found.ranks, found.cause) == ("moving_imbalance", [], "host")
     assert found.reason.startswith("the hosts of all ranks pause now and then")
 
 
 def test_groups_that_nothing_names_are_not_guessed() -> None:
-    shape = Shape(dp=4, tp=2, layers=3)
-    job = Job(shape, slow_device(shape, 6), 5)
+    shape = JobShape(dp=4, tp=2, layers=3)
+    job = PlantedJob(shape, slow_device(shape, 6), 5)
     found = found_in(operations_of(job, traces_of(job, Clarity(groups=False), 5)))
     assert (found.verdict, found.ranks) == ("not_judged", [])
     assert "process group" in found.reason
 
 
 def test_ranks_that_were_not_captured_are_said() -> None:
-    shape = Shape(dp=8, layers=3)
-    job = Job(shape, slow_device(shape, 6), 6)
+    shape = JobShape(dp=8, layers=3)
+    job = PlantedJob(shape, slow_device(shape, 6), 6)
     operations = operations_of(job, traces_of(job, CLEAR, 6))
     found = found_in(operations[:6])
     assert found.not_captured == [6, 7]
@@ -229,8 +229,8 @@ def test_ranks_that_were_not_captured_are_said() -> None:
 
 
 def test_a_trace_that_was_cut_short_costs_its_own_rank_only() -> None:
-    shape = Shape(dp=8, layers=3)
-    job = Job(shape, slow_device(shape, 6), 13)
+    shape = JobShape(dp=8, layers=3)
+    job = PlantedJob(shape, slow_device(shape, 6), 13)
     traces = traces_of(job, CLEAR, 13)
     early = int(np.quantile(traces[1].rows.end_ns, 0.2))
     cut = replace(traces[1], rows=traces[1].rows.select(traces[1].rows.end_ns < early))
@@ -242,8 +242,8 @@ def test_a_trace_that_was_cut_short_costs_its_own_rank_only() -> None:
 
 @pytest.mark.parametrize(("changed", "verdict"), [({"sampled": True}, "not_judged"), ({"cut": True}, "straggler")])
 def test_what_was_not_recorded_is_said(changed: dict[str, Any], verdict: str) -> None:
-    shape = Shape(dp=8, layers=3)
-    job = Job(shape, slow_device(shape, 6), 6)
+    shape = JobShape(dp=8, layers=3)
+    job = PlantedJob(shape, slow_device(shape, 6), 6)
     one, *others = operations_of(job, traces_of(job, CLEAR, 6))
     found = found_in([replace(one, **changed), *others])
     assert found.verdict == verdict
@@ -251,7 +251,7 @@ def test_what_was_not_recorded_is_said(changed: dict[str, Any], verdict: str) ->
 
 
 def test_operations_survive_the_store_and_damage_is_refused() -> None:
-    job = Job(Shape(dp=2, layers=2, iterations=3), Fault(), 7)
+    job = PlantedJob(JobShape(dp=2, layers=2, iterations=3), PlantedFault(), 7)
     one, other = operations_of(job, traces_of(job, CLEAR, 7))
     data = encode(one)
     assert encode(decode(data)) == data
@@ -264,7 +264,7 @@ def test_operations_survive_the_store_and_damage_is_refused() -> None:
 
 
 def test_the_words_hold_no_control_character_of_a_trace() -> None:
-    job = Job(Shape(dp=8, layers=3), slow_device(Shape(dp=8, layers=3), 1), 8)
+    job = PlantedJob(JobShape(dp=8, layers=3), slow_device(JobShape(dp=8, layers=3), 1), 8)
     found = found_in(operations_of(job, traces_of(job, CLEAR, 8)))
     lines = list_stragglers(found, 80)
     assert lines[0] == "The others wait for rank 1"

@@ -11,8 +11,8 @@ from fleetprof_analyzer.job.student import student_quantile, student_tail
 from fleetprof_analyzer.words.verdict_reasons import MOST_ITERATIONS, say_iterations
 from fleetprof_api.report.stragglers import Stragglers
 from harness.traces.planted.faults import operations_of
-from harness.traces.planted.jobs import Job
-from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.jobs import PlantedJob
+from harness.traces.planted.shapes import JobShape, PlantedFault
 from harness.traces.planted.traces_of_jobs import Clarity, traces_of
 from harness.traces.straggler_sections import stragglers_of
 
@@ -69,10 +69,10 @@ def test_the_interval_of_a_candidate_holds_the_truth(kind: str, ranks: int) -> N
 
 def judged(iterations: int, seed: int, factor: float = 1.3) -> Stragglers:
     """Four ranks on which other programs run; one of them is slower by `factor` on top of that."""
-    shape = Shape(dp=4, layers=1, iterations=iterations, launch_share=0.2)
+    shape = JobShape(dp=4, layers=1, iterations=iterations, launch_share=0.2)
     device = np.exp(0.2 * np.random.default_rng([seed, iterations]).standard_normal((4, iterations)))
     device[LATE] *= factor
-    job = Job(shape, Fault("slow_gpu", LATE, device=device), seed)
+    job = PlantedJob(shape, PlantedFault("slow_gpu", LATE, device=device), seed)
     found = stragglers_of(operations_of(job, traces_of(job, Clarity(), seed)))
     assert found is not None
     return found

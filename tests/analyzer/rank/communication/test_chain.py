@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.rank.communication.chain.chain import Chain, Work, build_chain, find_joins
+from fleetprof_analyzer.rank.communication.chain.chain import Chain, ChainWork, build_chain, find_joins
 from fleetprof_analyzer.rank.communication.chain.gaps import Fillings, fill_segments
 from fleetprof_analyzer.trace.intervals import Union, covered_length, union
 from hypothesis import given
@@ -18,7 +18,7 @@ def chain_of(rows: list[tuple[int, int]], operations: list[tuple[int, int, int]]
     starts = ints(*(start for start, _ in rows))
     ends = np.maximum.accumulate(ints(0, *(end for _, end in rows)))
     launch, begin, end = (ints(*column) for column in zip(*operations, strict=True))
-    work = Work(starts, ends, launch, begin, end, tolerance_ns=0)
+    work = ChainWork(starts, ends, launch, begin, end, tolerance_ns=0)
     return build_chain(work, find_joins(work, np.full(len(launch), -1, np.int64)))
 
 
@@ -55,7 +55,7 @@ def test_an_operation_that_ended_early_is_joined_where_the_program_joins_it() ->
     """Three iterations of two rows: in the second the operation is over before the first row after it begins."""
     starts = ints(0, 10, 40, 100, 115, 140, 200, 210, 240)
     ends = np.maximum.accumulate(ints(0, 10, 20, 50, 110, 125, 150, 210, 220, 250))
-    work = Work(starts, ends, ints(1, 4, 7), ints(10, 110, 210), ints(40, 112, 240), tolerance_ns=0)
+    work = ChainWork(starts, ends, ints(1, 4, 7), ints(10, 110, 210), ints(40, 112, 240), tolerance_ns=0)
     assert find_joins(work, ints(0, 0, 0)).tolist() == [2, 5, 8]
 
 

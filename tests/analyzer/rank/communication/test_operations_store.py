@@ -5,20 +5,20 @@ import pytest
 from fleetprof_analyzer.capture.store import analyze_capture, merge_capture, summarise_ranks
 from fleetprof_api import keys
 from fleetprof_store.memory import MemoryStore
-from harness.traces.planted.jobs import Job
-from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.jobs import PlantedJob
+from harness.traces.planted.shapes import JobShape, PlantedFault
 from harness.traces.planted.traces import plant_capture
 from harness.traces.planted.traces_of_jobs import Clarity, json_of, traces_of
 
 
 def store_job() -> tuple[MemoryStore, str]:
     """A capture of four ranks whose rank 2 loads data slowly."""
-    shape = Shape(dp=4, layers=2, iterations=5)
+    shape = JobShape(dp=4, layers=2, iterations=5)
     data = np.zeros((4, 5))
     data[2] = 4000
     store = MemoryStore()
     planted = plant_capture(store, ranks=4)
-    for trace in traces_of(Job(shape, Fault("data_loader", 2, data_us=data), 1), Clarity(), 1):
+    for trace in traces_of(PlantedJob(shape, PlantedFault("data_loader", 2, data_us=data), 1), Clarity(), 1):
         rank = trace.metadata.rank or 0
         store.put(keys.trace_key("default", planted.uid, rank), json_of(trace).encode())
         store.delete([keys.samples_key("default", planted.uid, rank)])

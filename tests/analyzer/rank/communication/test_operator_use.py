@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.causes.operators import compare_work
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse, measure_operators, own_times
-from fleetprof_analyzer.trace.trace import Category, Inputs, Metadata, Rows, Trace
+from fleetprof_analyzer.trace.trace import Category, Inputs, Rows, Trace, TraceMetadata
 
 NAMES = ["aten::linear", "aten::mm", "Optimizer.step#SGD.step", "aten::add_", "c10d::allreduce_"]
 
@@ -22,7 +22,7 @@ def thread_of(*rows: tuple[str, int, int]) -> tuple[Trace, Rows]:
         duration_ns=np.array([end - start for _, start, end in rows], np.int64), correlation=nothing,
         shape=nothing.astype(np.int32), collective=nothing.astype(np.int32), detail=nothing,
     )  # fmt: skip
-    return Trace("trace.json", Metadata(), table, NAMES, [("1", "1")]), table
+    return Trace("trace.json", TraceMetadata(), table, NAMES, [("1", "1")]), table
 
 
 def test_own_times_leave_out_what_is_inside() -> None:

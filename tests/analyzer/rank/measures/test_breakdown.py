@@ -15,7 +15,7 @@ from fleetprof_analyzer.rank.measures.devices import split_devices
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.classes import WorkClass, classify_kernel, is_host_annotation, is_host_communication
 from fleetprof_analyzer.trace.problems import Problems
-from fleetprof_analyzer.trace.trace import Category, Metadata, Rows, Trace
+from fleetprof_analyzer.trace.trace import Category, Rows, Trace, TraceMetadata
 from fleetprof_api.report.report import TimeBreakdown
 from harness.traces.kept_traces import GENERATED, RECORDED, traces_in, truth_of
 from harness.traces.planted.traces import plant
@@ -36,7 +36,7 @@ def trace_of(rows: list[tuple[Category, int, int, int, int]]) -> Trace:
     kinds = (np.int8, np.int32, np.int32, np.int64, np.int64)
     unsaid = [np.full(len(rows), -1, kind) for kind in (np.int64, np.int32, np.int32, np.int64)]
     made = Rows(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)), *unsaid)
-    return Trace("t", Metadata(), made, NAMES, [("0", "7"), ("0", "9"), ("1", "7")])
+    return Trace("t", TraceMetadata(), made, NAMES, [("0", "7"), ("0", "9"), ("1", "7")])
 
 
 def brute_force(work: list[tuple[WorkClass, int, int]]) -> TimeBreakdown:

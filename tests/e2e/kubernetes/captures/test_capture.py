@@ -6,9 +6,9 @@ import pytest
 from fleetprof_api.ledger import RankState
 from scene.api import Api
 from scene.installation import Installation
-from scene.request import Request
-from scene.stages import Stages
-from scene.store import Store
+from scene.request import JobRequest
+from scene.stages import StageSeconds
+from scene.store import StoreInCluster
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
@@ -18,15 +18,15 @@ FILES = ["ledger.json", "report.html", "report.json", "request.json", "timeline/
 
 def test_all_ranks_of_two_pods_record_the_same_iterations_and_the_report_is_in_the_store(
     api: Api,
-    store: Store,
+    store: StoreInCluster,
     installation: Installation,
-    installing: Stages,
+    installing: StageSeconds,
     team: str,
     start_training: Callable[..., Training],
-    make_request: Callable[..., Request],
+    make_request: Callable[..., JobRequest],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    stages = Stages("Two pods of two ranks")
+    stages = StageSeconds("Two pods of two ranks")
     with stages.stage("kubectl apply of the Job, until all ranks train"):
         training = start_training(team, "llama", pods=2, ranks_per_pod=2)
     with stages.stage("kubectl apply of the request, until all ranks record"):

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scene.alerting import Webhook, run_alerting
+from scene.alerting import NotifiedPod, run_alerting
 from scene.api import Api, wait_until
 from scene.installation import ADDRESS, NAMESPACE, Installation
-from scene.request import API, Request
-from scene.store import Store
+from scene.request import API, JobRequest
+from scene.store import StoreInCluster
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.prometheus, pytest.mark.helm]
@@ -27,8 +27,8 @@ POLICY = {
 
 
 @pytest.fixture
-def webhook(api: Api) -> Iterator[Webhook]:
-    one = Webhook(api)
+def webhook(api: Api) -> Iterator[NotifiedPod]:
+    one = NotifiedPod(api)
     try:
         one.start()
         yield one
@@ -55,10 +55,10 @@ def jobs(api: Api, team: str) -> Iterator[tuple[Training, Training]]:
 
 def test_a_starved_job_is_captured_once_and_explained_whatever_is_killed(
     api: Api,
-    store: Store,
+    store: StoreInCluster,
     team: str,
     installation: Installation,
-    webhook: Webhook,
+    webhook: NotifiedPod,
     jobs: tuple[Training, Training],
     tmp_path: Path,
 ) -> None:
@@ -84,7 +84,7 @@ def test_a_starved_job_is_captured_once_and_explained_whatever_is_killed(
             installation.kill_operator()
             store.go_down()
             (capture,) = status()["captures"]
-            request = Request(api, store, team, capture["request"], starved.name)
+            request = JobRequest(api, store, team, capture["request"], starved.name)
             wait_until(lambda: api.get("ProfileRequest", request.name, team, API), "the request")
             store.come_back()
             request.await_end()

@@ -7,8 +7,8 @@ from fleetprof_api.ledger import RankState
 from scene.api import Api
 from scene.containers import kill
 from scene.installation import Installation
-from scene.request import Request
-from scene.store import Store
+from scene.request import JobRequest
+from scene.store import StoreInCluster
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
@@ -30,7 +30,7 @@ def training(api: Api, team: str) -> Iterator[Training]:
 
 
 def test_the_operator_is_killed_while_ranks_record(
-    installation: Installation, training: Training, make_request: Callable[..., Request]
+    installation: Installation, training: Training, make_request: Callable[..., JobRequest]
 ) -> None:
     request = make_request(training, "operator-killed", window=LONG)
     request.await_states(RankState.STARTED, ranks=2)
@@ -42,7 +42,7 @@ def test_the_operator_is_killed_while_ranks_record(
     assert request.states() == ALL_UPLOADED
 
 
-def test_the_sidecar_is_killed_while_ranks_record(training: Training, make_request: Callable[..., Request]) -> None:
+def test_the_sidecar_is_killed_while_ranks_record(training: Training, make_request: Callable[..., JobRequest]) -> None:
     request = make_request(training, "sidecar-killed", window=LONG)
     request.await_states(RankState.STARTED, ranks=2)
 
@@ -54,7 +54,7 @@ def test_the_sidecar_is_killed_while_ranks_record(training: Training, make_reque
 
 
 def test_the_store_is_down_while_traces_leave(
-    store: Store, training: Training, make_request: Callable[..., Request]
+    store: StoreInCluster, training: Training, make_request: Callable[..., JobRequest]
 ) -> None:
     request = make_request(training, "store-down", window=LONG)
     request.await_states(RankState.STARTED, ranks=2)
@@ -73,7 +73,7 @@ def test_the_store_is_down_while_traces_leave(
 
 
 def test_the_trainer_is_deleted_while_it_records(
-    api: Api, team: str, start_training: Callable[..., Training], make_request: Callable[..., Request]
+    api: Api, team: str, start_training: Callable[..., Training], make_request: Callable[..., JobRequest]
 ) -> None:
     training = start_training(team, "deleted", ranks_per_pod=2)
     request = make_request(training, "trainer-deleted", window=LONG)

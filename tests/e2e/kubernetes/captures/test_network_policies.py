@@ -9,8 +9,8 @@ from cluster.images.building import TRAINER
 from cluster.local.local_cluster import LocalCluster
 from scene.api import Api, Object, wait_until
 from scene.installation import NAMESPACE, Installation
-from scene.request import Request
-from scene.store import Store
+from scene.request import JobRequest
+from scene.store import StoreInCluster
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.nightly]
@@ -78,11 +78,11 @@ def _is_ready(api: Api, component: str, namespace: str) -> bool:
 
 def test_a_job_is_injected_captured_and_analysed(
     api: Api,
-    store: Store,
+    store: StoreInCluster,
     team: str,
     enforced: None,
     start_training: Callable[..., Training],
-    make_request: Callable[..., Request],
+    make_request: Callable[..., JobRequest],
 ) -> None:
     training = start_training(team, "policed", ranks_per_pod=2)
     request = make_request(training, "policed")
@@ -101,7 +101,7 @@ def test_a_job_is_injected_captured_and_analysed(
     ],
 )
 def test_each_component_reaches_what_it_needs_and_nothing_else(
-    api: Api, store: Store, pods: dict[str, Object], caller: str, may: list[str], may_not: list[str]
+    api: Api, store: StoreInCluster, pods: dict[str, Object], caller: str, may: list[str], may_not: list[str]
 ) -> None:
     host, _, port = store.endpoint.removeprefix("http://").partition(":")
     addresses: dict[str, tuple[str, int]] = {

@@ -6,8 +6,8 @@ import pytest
 from cluster.images.building import TRAINER
 from scene.api import Api, wait_until
 from scene.installation import Installation
-from scene.request import Request
-from scene.store import Store
+from scene.request import JobRequest
+from scene.store import StoreInCluster
 
 pytestmark = pytest.mark.cluster
 
@@ -36,10 +36,10 @@ def deployment(api: Api, installation: Installation, namespaces: Callable[..., s
 
 
 def test_a_deployment_s_pods_are_found_and_the_request_says_what_they_lack(
-    api: Api, store: Store, deployment: str
+    api: Api, store: StoreInCluster, deployment: str
 ) -> None:
     workload = {"apiVersion": "apps/v1", "kind": "Deployment", "name": NAME}
-    request = Request(api, store, deployment, "served", NAME, {"target": {"workload": workload}})
+    request = JobRequest(api, store, deployment, "served", NAME, {"target": {"workload": workload}})
 
     request.apply()
     request.await_end()

@@ -8,7 +8,7 @@ import pytest
 from scene.api import Object
 from scene.installation import Installation
 from scene.namespaces import INJECTED
-from scene.request import Request
+from scene.request import JobRequest
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
@@ -38,11 +38,11 @@ class OddTraining(Training):
 
 
 @pytest.fixture
-def capture(make_request: Callable[..., Request]) -> Iterator[Callable[..., tuple[OddTraining, Request]]]:
+def capture(make_request: Callable[..., JobRequest]) -> Iterator[Callable[..., tuple[OddTraining, JobRequest]]]:
     """Trains, captures five iterations, lets the training end."""
     started: list[OddTraining] = []
 
-    def run(training: OddTraining, **spec: Any) -> tuple[OddTraining, Request]:
+    def run(training: OddTraining, **spec: Any) -> tuple[OddTraining, JobRequest]:
         started.append(training)
         training.start()
         training.await_steps()
@@ -58,7 +58,7 @@ def capture(make_request: Callable[..., Request]) -> Iterator[Callable[..., tupl
 
 
 def test_another_uid_a_strict_umask_a_second_container_and_no_spare_resources(
-    team: str, api: Any, capture: Callable[..., tuple[OddTraining, Request]]
+    team: str, api: Any, capture: Callable[..., tuple[OddTraining, JobRequest]]
 ) -> None:
     """As OpenShift runs pods: a uid that nobody knows, in the root group; files that only their owner may read."""
     training, request = capture(
@@ -93,7 +93,7 @@ def test_another_uid_a_strict_umask_a_second_container_and_no_spare_resources(
 
 
 def test_without_the_agent_ranks_below_a_launcher_start_at_one_time(
-    team: str, api: Any, capture: Callable[..., tuple[OddTraining, Request]]
+    team: str, api: Any, capture: Callable[..., tuple[OddTraining, JobRequest]]
 ) -> None:
     """Containers of a pod do not see each other's processes: the launcher is known by the container's command."""
     training, request = capture(
@@ -114,7 +114,7 @@ def test_on_the_nodes_own_network(
     installation: Installation,
     namespaces: Callable[..., str],
     api: Any,
-    capture: Callable[..., tuple[OddTraining, Request]],
+    capture: Callable[..., tuple[OddTraining, JobRequest]],
 ) -> None:
     """As with RDMA: no name of the cluster can be resolved there, so the sidecar has the addresses of hub and store."""
     team = namespaces("test-host-network", INJECTED | {"pod-security.kubernetes.io/enforce": "privileged"})

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from scene.api import Api, wait_until
-from scene.request import API, Request
-from scene.store import Store
+from scene.request import API, JobRequest
+from scene.store import StoreInCluster
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
@@ -18,7 +18,7 @@ def steady(name: str, iteration: int) -> dict[str, Any]:
 
 
 def test_a_policy_makes_one_capture_of_a_job_and_says_why_there_is_no_second(
-    api: Api, store: Store, team: str, training: Training
+    api: Api, store: StoreInCluster, team: str, training: Training
 ) -> None:
     def status() -> dict[str, Any]:
         found = api.get(KIND, "steady", team, API)
@@ -48,7 +48,7 @@ def test_a_policy_makes_one_capture_of_a_job_and_says_why_there_is_no_second(
     try:
         capture, left = await_one("captures"), await_one("suppressions")
         assert (capture["trigger"], left["trigger"], left["reason"]) == ("warm", "warmer", "AlreadyCapturing")
-        request = Request(api, store, team, capture["request"], training.name)
+        request = JobRequest(api, store, team, capture["request"], training.name)
         wait_until(lambda: api.get("ProfileRequest", request.name, team, API), "the request")
         request.await_end()
         assert request.outcome() == ("True", "Complete"), request.describe()

@@ -9,8 +9,8 @@ from fleetprof_operator.identity.certificates import Certificates, renew_certifi
 from scene.api import Api
 from scene.installation import Installation
 from scene.namespaced import NamespacedRelease
-from scene.request import Request
-from scene.store import Store
+from scene.request import JobRequest
+from scene.store import StoreInCluster
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.nightly]
@@ -21,7 +21,7 @@ HERE = "e2e-private"
 @pytest.fixture(scope="module")
 def private_store(
     api: Api, namespaces: Callable[..., str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Store]:
+) -> Iterator[StoreInCluster]:
     """An S3 server with TLS, and the authority as a ConfigMap beside it."""
     namespaces(HERE)
     folder = tmp_path_factory.mktemp("certificates")
@@ -31,7 +31,7 @@ def private_store(
     metadata = {"name": "corporate-ca", "namespace": HERE}
     data = {"ca.crt": made.ca_crt.decode()}
     api.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
-    store = Store(api, HERE, folder)
+    store = StoreInCluster(api, HERE, folder)
     store.start()
     api.create(store.secret(HERE, "s3"))
     yield store
@@ -39,7 +39,7 @@ def private_store(
 
 
 @pytest.fixture(scope="module")
-def release(api: Api, installation: Installation, private_store: Store) -> Iterator[NamespacedRelease]:
+def release(api: Api, installation: Installation, private_store: StoreInCluster) -> Iterator[NamespacedRelease]:
     """A release that trusts that authority."""
     release = NamespacedRelease(api, HERE)
     release.install(
@@ -55,11 +55,11 @@ def release(api: Api, installation: Installation, private_store: Store) -> Itera
 
 
 def test_traces_and_report_get_into_a_store_of_the_site_s_own_authority(
-    api: Api, private_store: Store, release: NamespacedRelease, tmp_path: Path
+    api: Api, private_store: StoreInCluster, release: NamespacedRelease, tmp_path: Path
 ) -> None:
     with release.injected(Training(api, HERE, "private", ranks_per_pod=2), tmp_path) as training:
         (pod,) = training.list_pods()
-        request = Request(api, private_store, HERE, "private", training.name)
+        request = JobRequest(api, private_store, HERE, "private", training.name)
         request.apply()
         request.await_end()
         training.finish()

@@ -10,8 +10,8 @@ from fleetprof_api.ledger import RankState
 from scene.api import Api
 from scene.containers import held
 from scene.installation import NAMESPACE, Installation
-from scene.request import Request
-from scene.stages import Stages
+from scene.request import JobRequest
+from scene.stages import StageSeconds
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
@@ -28,8 +28,8 @@ def replicas(installation: Installation) -> Iterator[Installation]:
 
 
 @pytest.fixture
-def handing_over(capsys: pytest.CaptureFixture[str]) -> Iterator[Stages]:
-    stages = Stages("From one replica to the next")
+def handing_over(capsys: pytest.CaptureFixture[str]) -> Iterator[StageSeconds]:
+    stages = StageSeconds("From one replica to the next")
     yield stages
     with capsys.disabled():
         stages.print()
@@ -39,8 +39,8 @@ def test_a_replica_that_is_deleted_hands_its_captures_over(
     api: Api,
     replicas: Installation,
     training: Training,
-    make_request: Callable[..., Request],
-    handing_over: Stages,
+    make_request: Callable[..., JobRequest],
+    handing_over: StageSeconds,
 ) -> None:
     first = replicas.leader()
     request = make_request(training, "handed-over", window=LONG)
@@ -56,7 +56,7 @@ def test_a_replica_that_is_deleted_hands_its_captures_over(
 
 @pytest.mark.nightly
 def test_a_replica_that_hangs_is_replaced_and_comes_back_to_stand_by(
-    replicas: Installation, training: Training, make_request: Callable[..., Request], handing_over: Stages
+    replicas: Installation, training: Training, make_request: Callable[..., JobRequest], handing_over: StageSeconds
 ) -> None:
     first = replicas.leader()
     (pod,) = [each for each in replicas.pods("operator") if each["metadata"]["name"] == first]

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from fleetprof_api.ledger import RankState
 from scene.api import Api, wait_until
-from scene.request import API, KIND, Request
-from scene.store import Store
+from scene.request import API, KIND, JobRequest
+from scene.store import StoreInCluster
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
@@ -18,7 +18,7 @@ LONG = {"iterations": 45}
 
 
 def test_a_request_says_why_pods_that_it_waits_for_do_not_run(
-    api: Api, team: str, make_request: Callable[..., Request]
+    api: Api, team: str, make_request: Callable[..., JobRequest]
 ) -> None:
     stuck = Training(api, team, "stuck", ranks_per_pod=1, resources={"requests": {"cpu": "1000"}})
     stuck.start()
@@ -30,7 +30,7 @@ def test_a_request_says_why_pods_that_it_waits_for_do_not_run(
 
 
 def test_a_request_that_is_deleted_while_ranks_record_leaves_no_trace(
-    store: Store, team: str, training: Training, make_request: Callable[..., Request]
+    store: StoreInCluster, team: str, training: Training, make_request: Callable[..., JobRequest]
 ) -> None:
     request = make_request(training, "regretted", window=LONG)
     request.await_states(RankState.STARTED, ranks=4)
@@ -48,7 +48,7 @@ def test_a_request_that_is_deleted_while_ranks_record_leaves_no_trace(
 
 
 def test_the_second_request_for_the_same_ranks_waits_for_its_turn(
-    training: Training, make_request: Callable[..., Request]
+    training: Training, make_request: Callable[..., JobRequest]
 ) -> None:
     first = make_request(training, "first", window=LONG)
     first.await_states(RankState.STARTED, ranks=4)
@@ -64,7 +64,9 @@ def test_the_second_request_for_the_same_ranks_waits_for_its_turn(
     assert second.states() == dict.fromkeys(range(4), "UPLOADED")
 
 
-def test_an_ended_request_goes_when_its_time_is_over(training: Training, make_request: Callable[..., Request]) -> None:
+def test_an_ended_request_goes_when_its_time_is_over(
+    training: Training, make_request: Callable[..., JobRequest]
+) -> None:
     request = make_request(training, "short-lived", ttlSecondsAfterFinished=1)
 
     wait_until(lambda: request.api.get(KIND, request.name, request.namespace, API) is None, "the request's removal")

@@ -8,8 +8,8 @@ from cluster.images.building import TRAINER, our_name
 from cluster.local.local_cluster import LocalCluster
 from cluster.local.second_node import TAINT
 from scene.api import Api
-from scene.request import Request
-from scene.store import Store
+from scene.request import JobRequest
+from scene.store import StoreInCluster
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.nightly]
@@ -31,11 +31,11 @@ def second_node(cluster: Cluster, api: Api) -> Iterator[None]:
 
 def test_all_ranks_on_two_nodes_record_the_same_iterations(
     api: Api,
-    store: Store,
+    store: StoreInCluster,
     team: str,
     second_node: None,
     start_training: Callable[..., Training],
-    make_request: Callable[..., Request],
+    make_request: Callable[..., JobRequest],
 ) -> None:
     training = start_training(team, "far", pods=2, ranks_per_pod=1, one_per_node=True, tolerations=[TAINT])
     nodes = [pod["spec"]["nodeName"] for pod in training.list_pods()]

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page
 from scene.api import Api
 from scene.installation import ADDRESS, NAMESPACE, Installation
 from scene.people import HOST, ISSUER, PORT, People
-from scene.request import Request
+from scene.request import JobRequest
 from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
@@ -66,7 +66,7 @@ def fetch(page: Page, address: str) -> tuple[int, Any]:
 
 
 def test_who_may_read_sees_a_capture_as_it_goes_and_its_report_after_it_and_nobody_else_does(
-    api: Api, team: str, training: Training, make_request: Callable[..., Request], browser: Browser
+    api: Api, team: str, training: Training, make_request: Callable[..., JobRequest], browser: Browser
 ) -> None:
     reader = f"{ISSUER}#ann"
     api.kubectl("create", "rolebinding", "ann", "-n", team, "--clusterrole=fleetprof-viewer", f"--user={reader}")

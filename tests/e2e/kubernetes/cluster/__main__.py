@@ -13,7 +13,7 @@ from cluster.images.tools import ImageTool
 from cluster.places import BINARIES, OLDER
 from cluster.programs import binaries, debian
 from cluster.progress import say, step
-from cluster.refusal import Failure, Refusal
+from cluster.refusal import ClusterFailure, NoCluster
 from cluster.torch_files import ensure_torch
 
 
@@ -81,8 +81,8 @@ def main(command: str) -> None:
                 cluster.build()
             else:
                 known = "up, down, images, torch, api-server, older-api-servers or programs"
-                raise Refusal(f"{command!r} is no command: {known}")
-    except (Refusal, Failure) as trouble:
+                raise NoCluster(f"{command!r} is no command: {known}")
+    except (NoCluster, ClusterFailure) as trouble:
         say(str(trouble))
         sys.exit(1)
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from cluster.programs import binaries
-from cluster.refusal import Refusal
+from cluster.refusal import NoCluster
 
 
 class CurrentCluster:
@@ -20,7 +20,7 @@ class CurrentCluster:
     def __init__(self) -> None:
         named = os.environ.get("KUBECONFIG")
         if not named or not Path(named).is_file():
-            raise Refusal("E2E_CLUSTER=current needs KUBECONFIG to name a file that exists")
+            raise NoCluster("E2E_CLUSTER=current needs KUBECONFIG to name a file that exists")
         self.kubeconfig = Path(named)
 
     def is_up(self) -> bool:
@@ -40,4 +40,4 @@ class CurrentCluster:
 
     def load(self, archive: Path) -> None:
         """Never called: there is no tool that builds archives."""
-        raise Refusal(f"{archive} cannot be loaded into a cluster that is not ours")
+        raise NoCluster(f"{archive} cannot be loaded into a cluster that is not ours")

@@ -13,7 +13,7 @@ from typing import Final
 
 import yaml
 
-from cluster.images.tools import Engine, run
+from cluster.images.tools import ContainerEngine, run
 from cluster.places import BINARIES, KUBECONFIG, RUN, TORCH
 from cluster.programs import binaries
 from cluster.progress import step
@@ -29,7 +29,7 @@ class KindCluster:
     audit_log: Path | None = None
     torch_folder = Path("/fleetprof-torch")
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: ContainerEngine) -> None:
         self.tool = engine
         self._program = shutil.which("kind") or str(BINARIES / "kind")
 

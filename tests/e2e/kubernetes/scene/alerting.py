@@ -47,7 +47,7 @@ http.server.ThreadingHTTPServer(("", 8080), Webhook).serve_forever()
 """
 
 
-class Webhook:
+class NotifiedPod:
     """The pod that is told of captures."""
 
     def __init__(self, api: Api) -> None:
@@ -91,7 +91,7 @@ class Webhook:
         ]
 
 
-class Prometheus:
+class PrometheusServer:
     """One that scrapes the operator, and can be killed and started again."""
 
     def __init__(self, folder: Path, scraped: int, alertmanager: int) -> None:
@@ -142,7 +142,7 @@ class Prometheus:
 
 
 @contextmanager
-def run_alerting(api: Api, operator_namespace: str, folder: Path) -> Iterator[Prometheus]:
+def run_alerting(api: Api, operator_namespace: str, folder: Path) -> Iterator[PrometheusServer]:
     """Prometheus, which runs, and Alertmanager, which calls the operator."""
     with ExitStack() as opened:
         metrics = opened.enter_context(_keep_forward(api, operator_namespace, "service/fleetprof-metrics", 8080))
@@ -175,7 +175,7 @@ def run_alerting(api: Api, operator_namespace: str, folder: Path) -> Iterator[Pr
             ],
         }
         port = opened.enter_context(run_alertmanager(folder, alertmanager))
-        prometheus = Prometheus(folder, metrics, port)
+        prometheus = PrometheusServer(folder, metrics, port)
         opened.callback(prometheus.stop)
         prometheus.start()
         yield prometheus

@@ -10,7 +10,7 @@ from scene.api import Api, Object, wait_until
 from scene.containers import kill
 from scene.namespaces import make_namespace, remove_namespace
 from scene.people import People
-from scene.store import Store
+from scene.store import StoreInCluster
 
 NAMESPACE = "fleetprof-system"
 _RELEASE = "fleetprof"
@@ -25,7 +25,7 @@ class Installation:
 
     namespace = NAMESPACE
 
-    def __init__(self, api: Api, store: Store, people: People, audit_log: Path | None) -> None:
+    def __init__(self, api: Api, store: StoreInCluster, people: People, audit_log: Path | None) -> None:
         self._api = api
         self._store = store
         self._people = people

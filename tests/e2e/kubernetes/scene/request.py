@@ -15,7 +15,7 @@ _FOR_A_BUSY_MACHINE: Object = {"canary": "Never", "limits": {"maxSlowdownPercent
 
 
 @dataclass
-class Request:
+class JobRequest:
     """A request of one Job's ranks; `spec` adds to or replaces the fields of a capture without a canary or a guard."""
 
     api: Api

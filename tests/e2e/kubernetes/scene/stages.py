@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Stages:
+class StageSeconds:
     """Stage → seconds."""
 
     title: str

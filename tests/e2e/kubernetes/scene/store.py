@@ -92,7 +92,7 @@ class Bucket:
         return boto3.Session(self.access_key, self.secret_key, region_name="us-east-1")
 
 
-class Store(Bucket):
+class StoreInCluster(Bucket):
     """versitygw over an emptyDir, with one bucket; its namespace is the caller's to remove.
 
     It speaks TLS where a folder has `ca.crt`, and `tls.crt` and `tls.key` for `store.NAMESPACE.svc` and `localhost`.

@@ -16,7 +16,7 @@ PID, MAIN, NETWORK = 77, 77, 78
 
 
 @dataclass(frozen=True)
-class Pace:
+class RankPace:
     """What one rank has to do and how fast it is. `slow_batch`, `slow_step`: factors on the time for the same work."""
 
     tokens: int = 64
@@ -24,7 +24,7 @@ class Pace:
     slow_step: float = 1.0
 
 
-def plant_batches(paces: list[Pace], *, iterations: int = 12, shapes: bool = True, seed: int = 0) -> list[str]:
+def plant_batches(paces: list[RankPace], *, iterations: int = 12, shapes: bool = True, seed: int = 0) -> list[str]:
     """The ranks' traces as JSON."""
     ranks = [_Rank(number, pace, shapes, random.Random(f"{seed}/{number}")) for number, pace in enumerate(paces)]
     for index in range(iterations):
@@ -40,7 +40,7 @@ def plant_batches(paces: list[Pace], *, iterations: int = 12, shapes: bool = Tru
 
 
 class _Rank:
-    def __init__(self, number: int, pace: Pace, shapes: bool, noise: random.Random) -> None:
+    def __init__(self, number: int, pace: RankPace, shapes: bool, noise: random.Random) -> None:
         self.number, self.pace, self.shapes, self.noise = number, pace, shapes, noise
         self.now_ns = 10_000 * US
         self.events: list[dict[str, Any]] = []

@@ -13,8 +13,8 @@ from fleetprof_analyzer.rank.iterations import RecordingTerms, find_iterations
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
 
-from harness.traces.planted.jobs import Job
-from harness.traces.planted.shapes import Fault, Shape, without_fault
+from harness.traces.planted.jobs import PlantedJob
+from harness.traces.planted.shapes import JobShape, PlantedFault, without_fault
 from harness.traces.planted.traces_of_jobs import Clarity, samples_of, traces_of
 
 FAULTS = ("slow_gpu", "slow_host", "data_loader", "garbage_collection", "slow_link", "throttling", "heavier_stage")
@@ -28,26 +28,26 @@ CAUSES = {
 }  # fmt: skip
 
 SHAPES = (
-    Shape(dp=8), Shape(dp=16, microbatches=2), Shape(dp=16, sharded=True), Shape(dp=32, layers=4),
-    Shape(dp=4, tp=4), Shape(dp=2, tp=8, layers=4), Shape(dp=8, tp=4, layers=4),
-    Shape(dp=4, pp=4, microbatches=6, layers=3, kernel_us=300), Shape(dp=4, tp=2, pp=2, microbatches=4, layers=3),
-    Shape(dp=4, tp=4, pp=4, microbatches=6, layers=2, kernel_us=300), Shape(dp=64, layers=3),
-    Shape(pp=8, dp=1, microbatches=12, layers=2), Shape(dp=16, layers=4, meets_on_host=True),
+    JobShape(dp=8), JobShape(dp=16, microbatches=2), JobShape(dp=16, sharded=True), JobShape(dp=32, layers=4),
+    JobShape(dp=4, tp=4), JobShape(dp=2, tp=8, layers=4), JobShape(dp=8, tp=4, layers=4),
+    JobShape(dp=4, pp=4, microbatches=6, layers=3, kernel_us=300), JobShape(dp=4, tp=2, pp=2, microbatches=4, layers=3),
+    JobShape(dp=4, tp=4, pp=4, microbatches=6, layers=2, kernel_us=300), JobShape(dp=64, layers=3),
+    JobShape(pp=8, dp=1, microbatches=12, layers=2), JobShape(dp=16, layers=4, meets_on_host=True),
 )  # fmt: skip
 LARGE_SHAPES = (
-    Shape(dp=128, layers=3), Shape(dp=256, layers=2), Shape(dp=16, tp=8, layers=3),
-    Shape(dp=8, tp=4, pp=4, microbatches=6, layers=2),
-    Shape(dp=16, tp=4, pp=4, microbatches=6, layers=1, kernel_us=800),
+    JobShape(dp=128, layers=3), JobShape(dp=256, layers=2), JobShape(dp=16, tp=8, layers=3),
+    JobShape(dp=8, tp=4, pp=4, microbatches=6, layers=2),
+    JobShape(dp=16, tp=4, pp=4, microbatches=6, layers=1, kernel_us=800),
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Case:
+class FaultCase:
     """A job with its fault; `gain` is what the fault costs, from simulating the job without it."""
 
     kind: str
-    shape: Shape
-    fault: Fault
+    shape: JobShape
+    fault: PlantedFault
     seed: int
     clarity: Clarity
     gain: float
@@ -62,15 +62,15 @@ class Case:
 
 
 def draw(
-    kind: str, seed: int, shapes: Sequence[Shape] = SHAPES, *, launch_shares: Sequence[float] = (0.2, 0.5, 0.8),
+    kind: str, seed: int, shapes: Sequence[JobShape] = SHAPES, *, launch_shares: Sequence[float] = (0.2, 0.5, 0.8),
     sequence: bool | None = None,
-) -> tuple[Case, list[Trace], Job]:  # fmt: skip
+) -> tuple[FaultCase, list[Trace], PlantedJob]:  # fmt: skip
     """One case with its traces. `sequence`: whether collectives say their number; None: most do."""
     streams = {kind: 100 * number + at for number, kinds in enumerate(_KINDS) for at, kind in enumerate(kinds)}
     source = np.random.default_rng([seed, streams[kind]])
     fitting = [shape for shape in shapes if _fits(kind, shape)]
     if kind == "slow_link" and source.random() < 0.7:
-        fitting = [shape for shape in fitting if _identifiable(kind, shape, Fault())]
+        fitting = [shape for shape in fitting if _identifiable(kind, shape, PlantedFault())]
     shape = fitting[int(source.integers(len(fitting)))]
     shape = replace(
         shape,
@@ -86,27 +86,27 @@ def draw(
         # Where the host never waits for its device, it runs ahead, and such a fault costs nothing.
         shape = replace(shape, asks_loss=True)
     fault = _plant(kind, shape, source)
-    job = Job(shape, fault, seed)
+    job = PlantedJob(shape, fault, seed)
     most = bool(source.random() < 0.7)
     clarity = Clarity(sequence=most if sequence is None else sequence, pair_sequence=sequence is True)
-    healthy = job if kind in NO_FAULTS else Job(shape, _mended(shape, fault), seed)
+    healthy = job if kind in NO_FAULTS else PlantedJob(shape, _mended(shape, fault), seed)
     gain = 1 - healthy.length_ns / job.length_ns
     return (
-        Case(kind, shape, fault, seed, clarity, gain, _identifiable(kind, shape, fault)),
+        FaultCase(kind, shape, fault, seed, clarity, gain, _identifiable(kind, shape, fault)),
         traces_of(job, clarity, seed),
         job,
     )
 
 
-def _mended(shape: Shape, fault: Fault) -> Fault:
+def _mended(shape: JobShape, fault: PlantedFault) -> PlantedFault:
     """Without the fault; a heavy stage's work cannot vanish, so all stages share it."""
     if fault.kind != "heavier_stage":
         return without_fault(fault)
     layers = shape.layers * (shape.pp - 1) + round(shape.layers * fault.stage_factor)
-    return Fault(device=np.full((shape.ranks, shape.iterations), layers / (shape.layers * shape.pp)))
+    return PlantedFault(device=np.full((shape.ranks, shape.iterations), layers / (shape.layers * shape.pp)))
 
 
-def operations_of(job: Job, traces: Sequence[Trace]) -> list[RankOperations]:
+def operations_of(job: PlantedJob, traces: Sequence[Trace]) -> list[RankOperations]:
     """What the analyzer keeps of the traces."""
     found = []
     for trace in traces:
@@ -118,14 +118,14 @@ def operations_of(job: Job, traces: Sequence[Trace]) -> list[RankOperations]:
     return found
 
 
-def _fits(kind: str, shape: Shape) -> bool:
+def _fits(kind: str, shape: JobShape) -> bool:
     if kind == "heavier_stage":
         return shape.pp > 1
     # In a pure pipeline nobody does the same work; the report says so (`unidentifiable`).
     return shape.dp > 1 or kind not in ("slow_host", "data_loader")
 
 
-def _identifiable(kind: str, shape: Shape, fault: Fault) -> bool:
+def _identifiable(kind: str, shape: JobShape, fault: PlantedFault) -> bool:
     """Whether traces can tell the rank.
 
     Pauses must be three, the window's edge apart; a slow link needs several groups of the rank that have sisters.
@@ -139,7 +139,7 @@ def _identifiable(kind: str, shape: Shape, fault: Fault) -> bool:
     return families + (shape.pp > 2 and shape.dp * shape.tp > 1) >= 2
 
 
-def _plant(kind: str, shape: Shape, source: np.random.Generator) -> Fault:
+def _plant(kind: str, shape: JobShape, source: np.random.Generator) -> PlantedFault:
     ranks, count = shape.ranks, shape.iterations
     rank = int(source.integers(ranks))
     ones = np.ones((ranks, count))
@@ -148,51 +148,53 @@ def _plant(kind: str, shape: Shape, source: np.random.Generator) -> Fault:
     length_us = _length_us(shape)
     if kind == "slow_gpu":
         ones[rank] = source.uniform(1.08, 1.4)
-        return Fault(kind, rank, device=ones)
+        return PlantedFault(kind, rank, device=ones)
     if kind == "throttling":
         start = int(source.integers(0, count - 4))
         stop = min(start + int(source.integers(3, count - 3)), count)
         ones[rank, start:stop] = source.uniform(1.15, 1.6)
         clocks = np.full((ranks, count), 1755.0) + source.normal(0, 5, (ranks, count))
         clocks[rank] /= ones[rank]
-        return Fault(kind, rank, device=ones, clock_megahertz=clocks if source.random() < 0.5 else None)
+        return PlantedFault(kind, rank, device=ones, clock_megahertz=clocks if source.random() < 0.5 else None)
     if kind in OFTEN:
         often = source.permutation(count) < source.integers(2, 2 + count // 4)  # without it: two, or a few more
         if kind == "throttling_often":
             ones[rank, ~often] = source.uniform(1.15, 1.6)
-            return Fault(kind, rank, device=ones)
+            return PlantedFault(kind, rank, device=ones)
         ones[:] = 0
         ones[rank, ~often] = length_us * source.uniform(0.08, 0.5, int((~often).sum()))
-        return Fault(kind, rank, pause_us=ones, pause_is_seen=False)
+        return PlantedFault(kind, rank, pause_us=ones, pause_is_seen=False)
     if kind == "slow_host":
         ones[rank] = source.uniform(1.5, 3)
-        return Fault(kind, rank, host=ones)
+        return PlantedFault(kind, rank, host=ones)
     if kind == "data_loader":
         ones[:] = 0
         ones[rank] = length_us * source.uniform(0.05, 0.4) * np.exp(0.2 * source.standard_normal(count))
-        return Fault(kind, rank, data_us=ones)
+        return PlantedFault(kind, rank, data_us=ones)
     if kind == "garbage_collection":
         ones[:] = 0
         ones[rank, some] = length_us * source.uniform(0.08, 0.5, len(some))
-        return Fault(kind, rank, pause_us=ones, pause_is_seen=bool(source.random() < 0.5))
+        return PlantedFault(kind, rank, pause_us=ones, pause_is_seen=bool(source.random() < 0.5))
     if kind == "slow_link":
         families = ("tp", "dp", "pp") if shape.tp > 1 or shape.pp > 1 else ("dp",)
-        return Fault(kind, rank, link_ranks=(rank,), link_families=families, link_factor=float(source.uniform(2, 8)))
+        return PlantedFault(
+            kind, rank, link_ranks=(rank,), link_families=families, link_factor=float(source.uniform(2, 8))
+        )
     if kind == "heavier_stage":
         factor = max(float(source.uniform(1.25, 1.6)), 1 + 1 / shape.layers)
-        return Fault(kind, stage=int(source.integers(shape.pp)), stage_factor=factor)
+        return PlantedFault(kind, stage=int(source.integers(shape.pp)), stage_factor=factor)
     if kind == "moving_lengths":
         lengths = np.exp(0.25 * source.standard_normal((shape.dp, count, shape.microbatches)))
-        return Fault(kind, lengths=lengths)
+        return PlantedFault(kind, lengths=lengths)
     if kind == "pauses_everywhere":
         ones[:] = np.where(
             source.random((ranks, count)) < 0.25, length_us * source.uniform(0.1, 0.4, (ranks, count)), 0
         )
-        return Fault(kind, pause_us=ones, pause_is_seen=bool(source.random() < 0.5))
-    return Fault(kind)
+        return PlantedFault(kind, pause_us=ones, pause_is_seen=bool(source.random() < 0.5))
+    return PlantedFault(kind)
 
 
-def _length_us(shape: Shape) -> float:
+def _length_us(shape: JobShape) -> float:
     """About how long an iteration lasts."""
     kernels = shape.layers * (3 + 6) * shape.microbatches + 2
     return shape.data_us + shape.kernel_us * kernels * (1 + (shape.pp - 1) / max(shape.microbatches, 1) / 2)

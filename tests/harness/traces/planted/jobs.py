@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.shapes import JobShape, PlantedFault
 from harness.traces.planted.stage import Stage
 
 
-class Job:
+class PlantedJob:
     """Runs all stages against each other; afterwards `stages` hold what a profiler would have recorded."""
 
-    def __init__(self, shape: Shape, fault: Fault, seed: int) -> None:
+    def __init__(self, shape: JobShape, fault: PlantedFault, seed: int) -> None:
         self.shape, self.fault = shape, fault
         self.posts: dict[tuple[Any, ...], tuple[np.ndarray, int]] = {}
         self.ends: dict[tuple[Any, ...], np.ndarray] = {}

@@ -18,7 +18,7 @@ PID, THREAD, STREAM, NETWORK = 77, 78, 7, 20
 
 
 @dataclass(frozen=True)
-class Rank:
+class PlantedRank:
     """One rank and how its clock is off. `late_ns` is how much later it comes to each all-reduce."""
 
     number: int
@@ -36,7 +36,7 @@ def collective_end_ns(iteration: int) -> int:
     return iteration * ITERATION_NS + 8 * MS
 
 
-def plant_rank(rank: Rank) -> dict[str, Any]:
+def plant_rank(rank: PlantedRank) -> dict[str, Any]:
     """The document; every event with a duration has a `tag` of its own."""
     events: list[dict[str, Any]] = []
     begin = FIRST * ITERATION_NS
@@ -96,7 +96,7 @@ def plant_rank(rank: Rank) -> dict[str, Any]:
     }
 
 
-def write_ranks(folder: Path, *ranks: Rank, indent: int | None = None) -> dict[int, dict[str, Any]]:
+def write_ranks(folder: Path, *ranks: PlantedRank, indent: int | None = None) -> dict[int, dict[str, Any]]:
     """Writes rank0.json … and returns the documents by rank."""
     documents = {rank.number: plant_rank(rank) for rank in ranks}
     for number, document in documents.items():

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True)
-class Shape:
+class JobShape:
     """How a job is laid out and what one iteration holds."""
 
     dp: int = 8
@@ -46,7 +46,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Fault:
+class PlantedFault:
     """What is planted. `rank` is -1 where nobody is at fault; arrays are (ranks, iterations)."""
 
     kind: str = "none"
@@ -105,6 +105,6 @@ class Recorded:
         self.collective.append(collective)
 
 
-def without_fault(fault: Fault) -> Fault:
+def without_fault(fault: PlantedFault) -> PlantedFault:
     """The same job as it would have been; what is nobody's fault stays."""
-    return replace(Fault(), lengths=fault.lengths) if fault.kind != "pauses_everywhere" else fault
+    return replace(PlantedFault(), lengths=fault.lengths) if fault.kind != "pauses_everywhere" else fault

@@ -13,13 +13,13 @@ import numpy as np
 from harness.traces.planted.shapes import Recorded
 
 if TYPE_CHECKING:
-    from harness.traces.planted.jobs import Job
+    from harness.traces.planted.jobs import PlantedJob
 
 US = 1_000
 
 
 class Stage:
-    def __init__(self, job: Job, number: int, noise: np.random.Generator) -> None:
+    def __init__(self, job: PlantedJob, number: int, noise: np.random.Generator) -> None:
         self.job, self.number, self.noise = job, number, noise
         self.ranks = job.shape.stage(number)
         n = len(self.ranks)

@@ -58,7 +58,7 @@ def event(name: str, category: str, start_ns: int, duration_ns: int, pid: Any, t
 
 
 @dataclass
-class Planted:
+class PlantedTrace:
     """A trace and its truth; `truth` has the names of TimeBreakdown."""
 
     document: dict[str, Any]
@@ -86,7 +86,7 @@ def plant(
     wait_ns: int = 0,
     trace_id: str = "",
     distributed: bool = True,
-) -> Planted:
+) -> PlantedTrace:
     """A GPU rank: iterations made of compute, compute over communication, communication, copies and gaps.
 
     Several streams; decoys that are no work (cuda_sync, gpu_user_annotation, runtime rows, python frames).
@@ -98,7 +98,7 @@ def plant(
         ("span", "compute", "overlapped_communication", "exposed_communication", "exposed_memory", "idle"), 0
     )
     now = start_ns
-    planted = Planted({}, truth)
+    planted = PlantedTrace({}, truth)
     work_begin = work_end = None
 
     def work(name: str, category: str, begin: int, length: int, stream: int) -> None:
@@ -179,7 +179,7 @@ class PlantedCapture:
 
     uid: str
     first_step: int
-    traces: dict[int, Planted]
+    traces: dict[int, PlantedTrace]
 
 
 def plant_capture(

@@ -13,14 +13,14 @@ from fleetprof_analyzer.trace.trace import (
     NO_ROWS,
     Category,
     Collective,
-    Metadata,
     Rows,
     Shape,
     Trace,
+    TraceMetadata,
 )
 from fleetprof_api.samples import DeviceColumns, RankSamples
 
-from harness.traces.planted.jobs import Job
+from harness.traces.planted.jobs import PlantedJob
 from harness.traces.planted.traces import Digits, microseconds, to_json
 
 BASE_NS = 1_790_857_026_000_000_000
@@ -39,7 +39,7 @@ class Clarity:
     skew_s: float = 5.0
 
 
-def traces_of(job: Job, clarity: Clarity, seed: int) -> list[Trace]:
+def traces_of(job: PlantedJob, clarity: Clarity, seed: int) -> list[Trace]:
     """One trace per rank, in the order of ranks."""
     clocks = np.random.default_rng([seed, 4242])
     count = job.shape.ranks
@@ -82,7 +82,7 @@ def traces_of(job: Job, clarity: Clarity, seed: int) -> list[Trace]:
             rows = _with_extra(rows, [e for e in recorded.extra if e[0] == column], name_of, drift[rank], offset[rank])
             traces[rank] = Trace(
                 source=f"rank{rank}.json",
-                metadata=Metadata(rank=rank, world_size=count, base_ns=BASE_NS),
+                metadata=TraceMetadata(rank=rank, world_size=count, base_ns=BASE_NS),
                 rows=rows,
                 names=names,
                 places=[_HOST_PLACES.get(place, ("0", str(7 + number))) for number, place in enumerate(places)],
@@ -111,7 +111,7 @@ def _rows(**values: Any) -> Rows:
     return Rows(*(np.array(values.get(column, np.full(count, -1)), types[column]) for column in COLUMNS))
 
 
-def _describe(job: Job, stage: Any, column: int, one: tuple[Any, ...], clarity: Clarity) -> Collective:
+def _describe(job: PlantedJob, stage: Any, column: int, one: tuple[Any, ...], clarity: Clarity) -> Collective:
     kind, family, elements, sequence, other = one
     shape = job.shape
     if family == "stray":
@@ -142,7 +142,7 @@ def _describe(job: Job, stage: Any, column: int, one: tuple[Any, ...], clarity: 
     )  # fmt: skip
 
 
-def samples_of(job: Job, trace: Trace) -> RankSamples | None:
+def samples_of(job: PlantedJob, trace: Trace) -> RankSamples | None:
     """The device's clock, sampled every 10 ms; None where the fault plants no clocks."""
     clocks = job.fault.clock_megahertz
     rank = trace.metadata.rank

@@ -14,7 +14,12 @@ from fleetprof_analyzer.job.stragglers.causes import peers as reference
 from fleetprof_analyzer.job.stragglers.causes.cores import find_contention
 from fleetprof_analyzer.job.stragglers.causes.devices import comes_and_goes, find_slower_clock
 from fleetprof_analyzer.job.stragglers.causes.loaders import loading_ns
-from fleetprof_analyzer.job.stragglers.causes.operators import Work, describe_exceeding, describe_work, find_exceeding
+from fleetprof_analyzer.job.stragglers.causes.operators import (
+    OperatorWork,
+    describe_exceeding,
+    describe_work,
+    find_exceeding,
+)
 from fleetprof_analyzer.job.stragglers.causes.pauses import find_collections
 from fleetprof_analyzer.job.stragglers.causes.rhythm import find_rhythm
 from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import describe_same_sizes
@@ -197,7 +202,7 @@ def _explain_host(
     return "host", exceeding + ([] if sizes is None else describe_same_sizes(sizes))
 
 
-def _has_more_work(table: OwnTime, candidate: Candidate, work: Work, host: float) -> bool:
+def _has_more_work(table: OwnTime, candidate: Candidate, work: OperatorWork, host: float) -> bool:
     """Whether the rank has more to do in all iterations, worth enough of its excess on the host, ns per iteration."""
     if candidate.pattern != "persistent" or not work.is_more:
         return False

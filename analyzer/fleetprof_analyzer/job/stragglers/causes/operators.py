@@ -30,7 +30,7 @@ _LEAST_EXCEEDING: Final = 0.1  # of the excess
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class OperatorWork:
     """A rank's work over that of its peers, everything at the operators' medians.
 
     `batch` and `parameters` are ratios of operators that all run equally often, nan where too few are shared to tell;
@@ -54,7 +54,9 @@ class Work:
         return self.batch - 1 >= _LEAST_MORE and self.parameters - 1 <= _MOST_OF_PARAMETERS * (self.batch - 1)
 
 
-def compare_work(mine: Sequence[OperatorUse], peers: Sequence[Sequence[OperatorUse]], iterations: int) -> Work | None:
+def compare_work(
+    mine: Sequence[OperatorUse], peers: Sequence[Sequence[OperatorUse]], iterations: int
+) -> OperatorWork | None:
     """None where the rank or its peers do not say their operators."""
     tables = [_by_name(one) for one in peers if one]
     if not mine or not tables:
@@ -77,7 +79,7 @@ def compare_work(mine: Sequence[OperatorUse], peers: Sequence[Sequence[OperatorU
     is_explained = len(ratios[False]) >= _LEAST_SHARED and ratios[True]
     extra.sort(key=lambda one: -one[0])
     sizes = compare_sizes(mine, peers)
-    return Work(
+    return OperatorWork(
         batch=_weighted_median(ratios[False]) if is_explained else nan,
         parameters=_weighted_median(ratios[True]) if is_explained else nan,
         more_ns=(more_ns if sizes is None else sizes.more_ns) / max(iterations, 1),
@@ -173,7 +175,7 @@ def describe_exceeding(found: Sequence[Exceeding]) -> list[Evidence]:
     return evidence
 
 
-def describe_work(work: Work) -> list[Evidence]:
+def describe_work(work: OperatorWork) -> list[Evidence]:
     """The larger tensors, or else the two ratios that tell more work from a slow core."""
     if work.sizes is not None:
         return describe_sizes(work.sizes)

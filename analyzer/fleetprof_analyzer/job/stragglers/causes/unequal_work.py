@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.causes.operators import Work, compare_work
+from fleetprof_analyzer.job.stragglers.causes.operators import OperatorWork, compare_work
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.rank.communication.operations import Signature
@@ -106,7 +106,7 @@ def _excess(table: OwnTime, rank: int, iterations: Bools) -> float:
     return float(np.median(table.own_ns[rank][iterations] / np.maximum(own, 1))) - 1
 
 
-def compare_operators(table: OwnTime, rank: int) -> Work | None:
+def compare_operators(table: OwnTime, rank: int) -> OperatorWork | None:
     """A rank's operators beside those of its peers; None where they do not tell."""
     peers = table.peers(rank).tolist()
     if not table.operators or not peers:

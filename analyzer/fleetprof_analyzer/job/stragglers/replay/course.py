@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.replay.schedule import Layout, Step
+from fleetprof_analyzer.job.stragglers.replay.schedule import ReplayLayout, Step
 from fleetprof_analyzer.rank.communication.chain.host_chain import NEVER
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
@@ -49,7 +49,7 @@ class Course:
 
 
 def compute(
-    layout: Layout, steps: list[Step], scenarios: list[Scenario], *, after_local: Bools, has_host: Bools
+    layout: ReplayLayout, steps: list[Step], scenarios: list[Scenario], *, after_local: Bools, has_host: Bools
 ) -> Course:
     """The course of all scenarios at once. `after_local`, shape (N,): waits for its chain; `has_host`, shape (R,)."""
     count = len(scenarios)
@@ -100,7 +100,7 @@ def compute(
     return Course(ends, shift, host_shift, arrived, held, worked, hosted)
 
 
-def _most_since(values: Int64s, layout: Layout) -> Int64s:
+def _most_since(values: Int64s, layout: ReplayLayout) -> Int64s:
     """The largest of each mark's value and those before it, back to the stop before, which is left out."""
     stops = layout.mark_joins | layout.mark_waits
     begins = np.diff(layout.mark_rank, prepend=-1) != 0

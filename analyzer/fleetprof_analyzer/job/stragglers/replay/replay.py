@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fleetprof_analyzer.job.stragglers.replay.course import HALF_NEVER, Course, Scenario, compute
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.job.stragglers.replay.passing import share_passing
-from fleetprof_analyzer.job.stragglers.replay.schedule import Layout, Step, order, plan
+from fleetprof_analyzer.job.stragglers.replay.schedule import ReplayLayout, Step, order, plan
 from fleetprof_analyzer.job.stragglers.replay.strays import find_strays
 from fleetprof_analyzer.rank.communication.chain.chain import next_owner
 from fleetprof_analyzer.rank.communication.chain.host_chain import NEVER
@@ -30,7 +30,7 @@ _PACE: Final = 0.7  # quantile over the operations
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReplayOutcome:
     """Of S scenarios: the window's length, shape (S,), and how long each rank's chain stood still, shape (R, S)."""
 
     total_ns: Int64s
@@ -211,13 +211,13 @@ class Replay:
             pace[rank] = np.quantile(wanted[here] / launching[here], _PACE)
         return np.minimum(pace, 1.0)
 
-    def run(self, scenarios: list[Scenario]) -> Outcome:
+    def run(self, scenarios: list[Scenario]) -> ReplayOutcome:
         """All scenarios at once."""
         course = self._course(self.layout, self._steps, scenarios)
         layout = self.layout
         blocked = np.zeros((len(self.matched.ranks), len(scenarios)), np.int64)
         np.add.at(blocked, layout.mark_rank[layout.stop_mark], course.shift[:-1] - course.arrived)
-        return Outcome(course.ends.max(axis=0, initial=0), blocked)
+        return ReplayOutcome(course.ends.max(axis=0, initial=0), blocked)
 
     def fidelity(self) -> float:
         """Replayed length of the window over the measured one:
@@ -233,7 +233,7 @@ class Replay:
         some = measured > 0
         return float(np.median((replayed[last] - replayed[first])[some] / measured[some])) if some.any() else 1.0
 
-    def _course(self, layout: Layout, steps: list[Step], scenarios: list[Scenario]) -> Course:
+    def _course(self, layout: ReplayLayout, steps: list[Step], scenarios: list[Scenario]) -> Course:
         return compute(layout, steps, scenarios, after_local=self._after_local, has_host=self.has_host)
 
     def _own_times(self) -> Int64s:
@@ -270,14 +270,14 @@ class Replay:
         return np.where(self.has_host[layout.rank] & self._after_local, np.maximum(own[:-1], 0), self.segment_ns)
 
 
-def _gather(of_ranks: Sequence[npt.NDArray[np.generic]], layout: Layout) -> Int64s:
+def _gather(of_ranks: Sequence[npt.NDArray[np.generic]], layout: ReplayLayout) -> Int64s:
     """One value per operation of the layout."""
     starts = np.cumsum([0, *(len(values) for values in of_ranks)])
     together = np.concatenate(of_ranks).astype(np.int64)
     return np.asarray(together[starts[layout.rank] + layout.position])
 
 
-def _pick_marks(ranks: Sequence[RankOperations], layout: Layout, name: str) -> Int64s:
+def _pick_marks(ranks: Sequence[RankOperations], layout: ReplayLayout, name: str) -> Int64s:
     """A column of the marks, one value per mark of the layout."""
     found = np.zeros(len(layout.mark_rank), np.int64)
     for number, one in enumerate(ranks):
@@ -286,7 +286,7 @@ def _pick_marks(ranks: Sequence[RankOperations], layout: Layout, name: str) -> I
     return found
 
 
-def _sum_marks(ranks: Sequence[RankOperations], layout: Layout, name: str) -> Int64s:
+def _sum_marks(ranks: Sequence[RankOperations], layout: ReplayLayout, name: str) -> Int64s:
     """The same, with the values of the marks that were left out since the one before."""
     found = np.zeros(len(layout.mark_rank), np.int64)
     for number, one in enumerate(ranks):

@@ -37,7 +37,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ReplayLayout:
     """All ranks' operations (N), marks and stops in one numbering, rank after rank, in each rank's chain order."""
 
     rank: Int64s  # (N,): position of the rank in Matched.ranks
@@ -57,7 +57,7 @@ class Layout:
     collectives: int
 
 
-def lay_out(matched: Matched, demoted: Bools | None = None) -> Layout:
+def lay_out(matched: Matched, demoted: Bools | None = None) -> ReplayLayout:
     """`demoted`, shape (N,): operations whose joins are left out."""
     columns: dict[str, list[Int64s]] = {name: [] for name in ("rank", "position", "collective", "previous", "behind")}
     mark_rank, mark_operation, mark_joins, mark_waits, mark_origin = [], [], [], [], []
@@ -104,7 +104,7 @@ def lay_out(matched: Matched, demoted: Bools | None = None) -> Layout:
     stop_before = np.where(before >= rank_first_stop[rank], before, -1)
     numbers = np.arange(len(stop_mark))
     stop_previous = np.where(numbers > rank_first_stop[of_rank[stop_mark]], numbers - 1, -1)
-    return Layout(
+    return ReplayLayout(
         rank, position, collective, previous, behind, stop_before, of_rank, operation, joins, waits, origin, stop_mark,
         stop_previous, operation_mark, collectives,
     )  # fmt: skip
@@ -120,7 +120,7 @@ def _previous(place: Int64s, start_ns: Int64s, offset: int) -> Int64s:
     return previous
 
 
-def plan(matched: Matched) -> tuple[Layout, list[Step]]:
+def plan(matched: Matched) -> tuple[ReplayLayout, list[Step]]:
     """Raises Circular."""
     layout = lay_out(matched)
     steps = order(layout)
@@ -137,7 +137,7 @@ def plan(matched: Matched) -> tuple[Layout, list[Step]]:
     return layout, steps
 
 
-def order(layout: Layout) -> list[Step] | None:
+def order(layout: ReplayLayout) -> list[Step] | None:
     """Walks every rank's marks until all have passed; None when they stop before that."""
     operations = len(layout.rank)
     ranks = int(layout.rank.max()) + 1 if operations else 0
@@ -208,7 +208,7 @@ def order(layout: Layout) -> list[Step] | None:
     return _steps(layout, np.array(level), np.array(stop_level, np.int64))
 
 
-def _steps(layout: Layout, level: Int64s, stop_level: Int64s) -> list[Step]:
+def _steps(layout: ReplayLayout, level: Int64s, stop_level: Int64s) -> list[Step]:
     by_collective = np.lexsort((layout.collective, level[layout.collective]))
     sorted_collectives = layout.collective[by_collective]
     sorted_levels = level[sorted_collectives]

@@ -12,7 +12,13 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.rank.communication.chain.host_chain import HostChain, Waits, follow_host, kept_waits, no_host
+from fleetprof_analyzer.rank.communication.chain.host_chain import (
+    HostChain,
+    HostWaits,
+    follow_host,
+    kept_waits,
+    no_host,
+)
 from fleetprof_analyzer.trace.intervals import Union, join, union
 from fleetprof_analyzer.trace.trace import Bools, Int32s, Int64s
 
@@ -28,12 +34,12 @@ class Host:
 
     row_launch_ns: Int64s
     launch_ns: Int64s
-    waits: Waits
+    waits: HostWaits
     held: Bools
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ChainWork:
     """Local rows in launch order and the operations among them; m rows, n operations.
 
     `row_end_ns`, shape (m + 1,), is when all work before a row had ended. `launch_row`, shape (n,), counts the rows
@@ -74,7 +80,7 @@ class Chain:
         return np.asarray(self.mark_joins | self.mark_waits)
 
 
-def find_joins(work: Work, position: Int64s) -> Int64s:
+def find_joins(work: ChainWork, position: Int64s) -> Int64s:
     """The row before which the chain waits for each operation, shape (n,); m at the end of the recording, m + 1:
     never.
 
@@ -116,7 +122,7 @@ def _typical(offset: Int64s, stood_ns: Int64s, tolerance_ns: int) -> tuple[int, 
     return int(ordered[int(np.ceil(_KEPT_SHARE * (len(ordered) - 1)))]), False
 
 
-def build_chain(work: Work, join_row: Int64s) -> Chain:
+def build_chain(work: ChainWork, join_row: Int64s) -> Chain:
     """The marks of the operations in chain order."""
     rows, count = len(work.row_start_ns), len(work.end_ns)
     joined = np.flatnonzero(join_row <= rows)
@@ -167,7 +173,7 @@ def build_chain(work: Work, join_row: Int64s) -> Chain:
     )  # fmt: skip
 
 
-def _times(work: Work, operation: Int64s, row: Int64s, joins: Bools) -> Int64s:
+def _times(work: ChainWork, operation: Int64s, row: Int64s, joins: Bools) -> Int64s:
     """When the chain was at each mark."""
     local = work.row_end_ns[row]
     # A thread that woke before the range of what it waited for was closed has gone on at its own start.
@@ -175,19 +181,19 @@ def _times(work: Work, operation: Int64s, row: Int64s, joins: Bools) -> Int64s:
     return np.asarray(np.maximum.accumulate(np.where(joins, np.maximum(local, released), local)))
 
 
-def _waits(work: Work) -> tuple[Waits, Union]:
+def _waits(work: ChainWork) -> tuple[HostWaits, Union]:
     """The host's calls that waited for the whole chain, and when it waited for something else."""
     none = np.zeros(0, np.int64)
     if work.host is None:
-        return Waits(none, none, none), (none, none)
+        return HostWaits(none, none, none), (none, none)
     waits = work.host.waits
     kept = kept_waits(waits, work.row_end_ns, work.tolerance_ns)
     others = union(waits.start_ns[~kept], waits.end_ns[~kept])
-    return Waits(waits.start_ns[kept], waits.end_ns[kept], waits.row[kept]), others
+    return HostWaits(waits.start_ns[kept], waits.end_ns[kept], waits.row[kept]), others
 
 
 def _behind_waits(
-    place: Int64s, row: Int64s, ended_ns: Int64s, waits: Waits, wait_place: Int64s, tolerance_ns: int
+    place: Int64s, row: Int64s, ended_ns: Int64s, waits: HostWaits, wait_place: Int64s, tolerance_ns: int
 ) -> Int64s:
     """A join whose operation outlasted a wait of the host at its row comes after that: the host did not wait for it."""
     place = place.copy()
@@ -199,7 +205,7 @@ def _behind_waits(
     return place
 
 
-def _places(work: Work, join_row: Int64s, joined: Int64s) -> Int64s:
+def _places(work: ChainWork, join_row: Int64s, joined: Int64s) -> Int64s:
     """Where each join stands among the launches of its row: before those that begin after its operation's end.
 
     In half steps: 2 i is operation i itself.

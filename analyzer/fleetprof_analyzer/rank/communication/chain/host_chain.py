@@ -20,7 +20,7 @@ _LAUNCH_NS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class HostWaits:
     """Calls in which the host waits for its device: when each began and returned, and the rows launched before."""
 
     start_ns: Int64s
@@ -104,7 +104,7 @@ def _blocked(row_start_ns: Int64s, row_launch_ns: Int64s, begin_ns: Int64s, end_
     return np.asarray(total[at[1]] - total[at[0]])
 
 
-def kept_waits(waits: Waits, row_end_ns: Int64s, tolerance_ns: int) -> Bools:
+def kept_waits(waits: HostWaits, row_end_ns: Int64s, tolerance_ns: int) -> Bools:
     """Which calls waited for all that the chain had been given: it was done when they returned."""
     work_end_ns = row_end_ns[waits.row]
     return (work_end_ns <= waits.end_ns + tolerance_ns) & (waits.end_ns - waits.start_ns > tolerance_ns)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fleetprof_api.report.report import IdleCauses, StreamIdle
 
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
-from fleetprof_analyzer.rank.measures.host_activity import HostRows, Level, Levels, group_threads, unite_levels
+from fleetprof_analyzer.rank.measures.host_activity import HostActivity, HostRows, Levels, group_threads, unite_levels
 from fleetprof_analyzer.rank.measures.idle.gaps import (
     NEVER,
     Gaps,
@@ -33,7 +33,7 @@ from fleetprof_analyzer.trace.trace import Int64s, Rows, Trace
 _STREAM_WAIT_NS: Final = 30_000  # HTA's consecutive_kernel_delay
 
 
-class Part(IntEnum):
+class GapPart(IntEnum):
     """What a gap is made of: the causes of the report, the compound ones by their parts."""
 
     DATA_LOADING = 0
@@ -50,14 +50,14 @@ class Part(IntEnum):
     UNKNOWN = 11
 
 
-_KINDS: Final[dict[str, tuple[Part, ...]]] = {
-    "data_loading": (Part.DATA_LOADING,),
-    "synchronization": (Part.BLOCKED, Part.RESTART),
-    "launch_bound": (Part.LAUNCHING, Part.OPERATORS, Part.RUNTIME),
-    "python": (Part.PYTHON,),
-    "allocation": (Part.ALLOCATION,),
-    "optimizer": (Part.OPTIMIZER,),
-    "waiting": (Part.WAITING_LONG,),
+_KINDS: Final[dict[str, tuple[GapPart, ...]]] = {
+    "data_loading": (GapPart.DATA_LOADING,),
+    "synchronization": (GapPart.BLOCKED, GapPart.RESTART),
+    "launch_bound": (GapPart.LAUNCHING, GapPart.OPERATORS, GapPart.RUNTIME),
+    "python": (GapPart.PYTHON,),
+    "allocation": (GapPart.ALLOCATION,),
+    "optimizer": (GapPart.OPTIMIZER,),
+    "waiting": (GapPart.WAITING_LONG,),
 }
 """What the findings of idle time are made of."""
 
@@ -86,8 +86,8 @@ def measure_idle(
     del gaps
     parts = _explain(trace, launched, host, every, until, limit)
     # What lies before each border: whole gaps, and the part of one.
-    upto = np.zeros((len(borders), len(Part)), np.int64)
-    total, reached = np.zeros(len(Part), np.int64), 0
+    upto = np.zeros((len(borders), len(GapPart)), np.int64)
+    total, reached = np.zeros(len(GapPart), np.int64), 0
     for border in np.argsort(ended).tolist():
         total = total + parts[reached : ended[border]].sum(axis=0)
         upto[border], reached = total, int(ended[border])
@@ -105,7 +105,7 @@ def measure_idle(
 
 
 def explain_gaps(trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows) -> tuple[Gaps, Int64s]:
-    """The n gaps of one device and what each is made of, ns, shape (n, len(Part))."""
+    """The n gaps of one device and what each is made of, ns, shape (n, len(GapPart))."""
     launched = Launched.of(work, calls)
     gaps = find_gaps(launched)
     limit = delay_limit(np.maximum(gaps.end_ns - gaps.call_end_ns, 0)[are_fresh(gaps)])
@@ -113,12 +113,12 @@ def explain_gaps(trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostR
 
 
 def _explain(trace: Trace, launched: Launched, host: HostRows, gaps: Gaps, until_ns: Int64s, limit: int) -> Int64s:
-    """What gaps are made of up to `until_ns`, shape (n, len(Part)); `limit` is the device's delay of a launch."""
+    """What gaps are made of up to `until_ns`, shape (n, len(GapPart)); `limit` is the device's delay of a launch."""
     known = np.flatnonzero(gaps.thread >= 0)
     if len(known) == len(gaps.thread) > 0:
         return _explain_known(trace, launched, host, gaps, until_ns, limit)
-    parts = np.zeros((len(gaps.thread), len(Part)), np.int64)
-    parts[:, Part.UNKNOWN] = np.where(gaps.thread >= 0, 0, until_ns - gaps.begin_ns)
+    parts = np.zeros((len(gaps.thread), len(GapPart)), np.int64)
+    parts[:, GapPart.UNKNOWN] = np.where(gaps.thread >= 0, 0, until_ns - gaps.begin_ns)
     if len(known):
         parts[known] = _explain_known(trace, launched, host, gaps.select(known), until_ns[known], limit)
     return parts
@@ -128,7 +128,7 @@ def _explain_known(
     trace: Trace, launched: Launched, host: HostRows, gaps: Gaps, until_ns: Int64s, limit: int
 ) -> Int64s:
     """The parts of gaps whose launch is known."""
-    parts = np.zeros((len(gaps.thread), len(Part)), np.int64)
+    parts = np.zeros((len(gaps.thread), len(GapPart)), np.int64)
     _explain_launched(parts, gaps, until_ns, limit)
     begin = gaps.begin_ns
     late_end = np.minimum(np.maximum(gaps.call_start_ns, begin), until_ns)
@@ -143,7 +143,7 @@ def _explain_known(
         mine = late[np.isin(gaps.thread[late], own)]
         others = [thread for thread in launching if thread not in own]
         levels = Levels(unite(*own), unite(*others))
-        silent = Part.PYTHON if any(trace.places[thread][0] in host.recorded for thread in own) else Part.UNKNOWN
+        silent = GapPart.PYTHON if any(trace.places[thread][0] in host.recorded for thread in own) else GapPart.UNKNOWN
         for part, lengths in _explain_late(begin[mine], late_end[mine], levels, silent):
             parts[mine, part] += lengths
     return parts
@@ -157,9 +157,9 @@ def _explain_launched(parts: Int64s, gaps: Gaps, until_ns: Int64s, limit: int) -
     fresh = are_fresh(gaps)
     delay = np.where(fresh, np.minimum(waited, limit), 0)
     short = ~fresh & (gaps.end_ns - begin <= limit)
-    parts[:, Part.LAUNCHING] = in_call + delay
-    parts[:, Part.WAITING_SHORT] = np.where(short, waited, 0)
-    parts[:, Part.WAITING_LONG] = waited - delay - parts[:, Part.WAITING_SHORT]
+    parts[:, GapPart.LAUNCHING] = in_call + delay
+    parts[:, GapPart.WAITING_SHORT] = np.where(short, waited, 0)
+    parts[:, GapPart.WAITING_LONG] = waited - delay - parts[:, GapPart.WAITING_SHORT]
 
 
 def measure_stream_idle(rows: Rows, calls: LaunchCalls) -> StreamIdle:
@@ -180,39 +180,41 @@ def measure_stream_idle(rows: Rows, calls: LaunchCalls) -> StreamIdle:
 
 
 def _to_report(ns: Int64s, *, after_ns: int = 0) -> IdleCauses:
-    """The report's causes from sums of the parts, shape (len(Part),); `after_ns` more are unknown."""
-    part = dict(zip(Part, ns.tolist(), strict=True))
+    """The report's causes from sums of the parts, shape (len(GapPart),); `after_ns` more are unknown."""
+    part = dict(zip(GapPart, ns.tolist(), strict=True))
     return IdleCauses(
-        data_loading=part[Part.DATA_LOADING],
-        synchronization=part[Part.BLOCKED] + part[Part.RESTART],
-        launching=part[Part.LAUNCHING],
-        host=part[Part.OPERATORS] + part[Part.RUNTIME] + part[Part.ALLOCATION] + part[Part.PYTHON],
-        optimizer=part[Part.OPTIMIZER],
-        waiting=part[Part.WAITING_SHORT] + part[Part.WAITING_LONG],
-        unknown=part[Part.UNKNOWN] + after_ns,
-        synchronization_blocked=part[Part.BLOCKED],
-        host_operators=part[Part.OPERATORS],
-        host_runtime=part[Part.RUNTIME],
-        host_allocation=part[Part.ALLOCATION],
-        host_python=part[Part.PYTHON],
-        waiting_short=part[Part.WAITING_SHORT],
+        data_loading=part[GapPart.DATA_LOADING],
+        synchronization=part[GapPart.BLOCKED] + part[GapPart.RESTART],
+        launching=part[GapPart.LAUNCHING],
+        host=part[GapPart.OPERATORS] + part[GapPart.RUNTIME] + part[GapPart.ALLOCATION] + part[GapPart.PYTHON],
+        optimizer=part[GapPart.OPTIMIZER],
+        waiting=part[GapPart.WAITING_SHORT] + part[GapPart.WAITING_LONG],
+        unknown=part[GapPart.UNKNOWN] + after_ns,
+        synchronization_blocked=part[GapPart.BLOCKED],
+        host_operators=part[GapPart.OPERATORS],
+        host_runtime=part[GapPart.RUNTIME],
+        host_allocation=part[GapPart.ALLOCATION],
+        host_python=part[GapPart.PYTHON],
+        waiting_short=part[GapPart.WAITING_SHORT],
     )
 
 
-def _explain_late(begin_ns: Int64s, end_ns: Int64s, levels: Levels, silent: Part) -> Iterator[tuple[Part, Int64s]]:
+def _explain_late(
+    begin_ns: Int64s, end_ns: Int64s, levels: Levels, silent: GapPart
+) -> Iterator[tuple[GapPart, Int64s]]:
     """What the host did from the begin of each gap to the launch that ends it, ns, shape (n,), part by part."""
     pieces = levels.split(begin_ns, end_ns)
     drained = covered(begin_ns, levels.blocking) | covered(begin_ns - 1, levels.blocking)
-    data, blocked = pieces[:, Level.DATA], pieces[:, Level.BLOCKING]
-    yield Part.DATA_LOADING, data
-    yield Part.BLOCKED, blocked
-    yield Part.RESTART, np.where(drained, end_ns - begin_ns - data - blocked, 0)
+    data, blocked = pieces[:, HostActivity.DATA], pieces[:, HostActivity.BLOCKING]
+    yield GapPart.DATA_LOADING, data
+    yield GapPart.BLOCKED, blocked
+    yield GapPart.RESTART, np.where(drained, end_ns - begin_ns - data - blocked, 0)
     for part, column in (
-        (Part.ALLOCATION, Level.ALLOCATION),
-        (Part.OPTIMIZER, Level.OPTIMIZER),
-        (Part.RUNTIME, Level.RUNTIME),
-        (Part.OPERATORS, Level.OPERATOR),
-        (silent, len(Level)),
+        (GapPart.ALLOCATION, HostActivity.ALLOCATION),
+        (GapPart.OPTIMIZER, HostActivity.OPTIMIZER),
+        (GapPart.RUNTIME, HostActivity.RUNTIME),
+        (GapPart.OPERATORS, HostActivity.OPERATOR),
+        (silent, len(HostActivity)),
     ):
         yield part, np.where(drained, 0, pieces[:, column])
 

@@ -14,20 +14,20 @@ from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.views.words.straggler_words import evidence
 from fleetprof_api.report.stragglers import Stragglers
-from harness.traces.planted.batches import Pace, plant_batches
+from harness.traces.planted.batches import RankPace, plant_batches
 from harness.traces.planted.faults import operations_of
-from harness.traces.planted.jobs import Job
-from harness.traces.planted.shapes import Fault, Shape
+from harness.traces.planted.jobs import PlantedJob
+from harness.traces.planted.shapes import JobShape, PlantedFault
 from harness.traces.planted.traces_of_jobs import Clarity, traces_of
 from harness.traces.straggler_sections import stragglers_of, stragglers_of_summaries
 
 LATE_RANK = 2
 
 
-def judged(late: Pace, *, shapes: bool = True) -> Stragglers:
+def judged(late: RankPace, *, shapes: bool = True) -> Stragglers:
     """The verdict over four ranks of which one is so."""
     summaries = []
-    paces = [late if rank == LATE_RANK else Pace() for rank in range(4)]
+    paces = [late if rank == LATE_RANK else RankPace() for rank in range(4)]
     for rank, text in enumerate(plant_batches(paces, shapes=shapes)):
         summary = summarise_file(
             lambda text=text: io.BytesIO(text.encode()),  # type: ignore[misc]
@@ -40,26 +40,28 @@ def judged(late: Pace, *, shapes: bool = True) -> Stragglers:
     return found
 
 
-SLOW_FOR_THE_BATCH = Pace(slow_batch=4)  # such as numbers that are not normal: its optimizer is as fast as elsewhere
+SLOW_FOR_THE_BATCH = RankPace(
+    slow_batch=4
+)  # such as numbers that are not normal: its optimizer is as fast as elsewhere
 
 
 @pytest.mark.parametrize(("late", "shapes", "cause"), [
-    (Pace(tokens=256),                             True,  "unequal_work"),
-    (Pace(tokens=256),                             False, "unequal_work"),  # by its times
+    (RankPace(tokens=256),                             True,  "unequal_work"),
+    (RankPace(tokens=256),                             False, "unequal_work"),  # by its times
     (SLOW_FOR_THE_BATCH,                           True,  "host"),
     (SLOW_FOR_THE_BATCH,                           False, "unequal_work"),  # nothing else can be told
-    (Pace(slow_batch=4, slow_step=4),              True,  "host"),
-    (Pace(tokens=192, slow_step=3),                True,  "unequal_work"),
-    (Pace(tokens=192, slow_step=3),                False, "host"),
-    (Pace(tokens=70, slow_batch=4),                True,  "host"),  # a little more work does not explain it
+    (RankPace(slow_batch=4, slow_step=4),              True,  "host"),
+    (RankPace(tokens=192, slow_step=3),                True,  "unequal_work"),
+    (RankPace(tokens=192, slow_step=3),                False, "host"),
+    (RankPace(tokens=70, slow_batch=4),                True,  "host"),  # a little more work does not explain it
 ])  # fmt: skip
-def test_the_cause(late: Pace, shapes: bool, cause: str) -> None:
+def test_the_cause(late: RankPace, shapes: bool, cause: str) -> None:
     found = judged(late, shapes=shapes)
     assert [(one.rank, one.cause) for one in found.ranks] == [(LATE_RANK, cause)]
 
 
 def test_larger_tensors_are_named_with_both_sizes_and_the_dimensions() -> None:
-    (late,) = judged(Pace(tokens=256)).ranks
+    (late,) = judged(RankPace(tokens=256)).ranks
     shown = {one.measure: one for one in late.evidence}
     addmm = shown["operator aten::addmm on [[512], [256, 512], [512, 512], [], []]"]
     assert (addmm.value, addmm.usual) == (256 * 512, 64 * 512)
@@ -138,12 +140,12 @@ def test_sizes_alone_suspect_a_rank_that_has_much_more(elements: int, suspected:
     assert [(one.rank, one.by) for one in find_more_work(table)] == [(rank, "work") for rank in suspected]
 
 
-SHAPE = Shape(dp=8, layers=3)
+SHAPE = JobShape(dp=8, layers=3)
 
 
-def judged_on_devices(fault: Fault, late: OperatorUse | None, *, threads: bool = True) -> Stragglers:
+def judged_on_devices(fault: PlantedFault, late: OperatorUse | None, *, threads: bool = True) -> Stragglers:
     """The verdict over eight GPUs, of which rank 3 says `late` of its operators and the others what is usual."""
-    job = Job(SHAPE, fault, 11)
+    job = PlantedJob(SHAPE, fault, 11)
     operations = [
         replace(
             one,
@@ -157,10 +159,10 @@ def judged_on_devices(fault: Fault, late: OperatorUse | None, *, threads: bool =
     return found
 
 
-def more_work(factor: float) -> Fault:
+def more_work(factor: float) -> PlantedFault:
     lengths = np.ones((8, 8, 1))
     lengths[3] = factor
-    return Fault("more_work", lengths=lengths)
+    return PlantedFault("more_work", lengths=lengths)
 
 
 @pytest.mark.parametrize(("late", "threads", "cause"), [
@@ -181,12 +183,12 @@ def test_on_a_device(late: OperatorUse | None, threads: bool, cause: str) -> Non
 def test_a_slow_device_stays_one_where_some_tensors_are_a_little_larger() -> None:
     device = np.ones((SHAPE.ranks, SHAPE.iterations))
     device[3] = 1.4
-    found = judged_on_devices(Fault("slow_gpu", 3, device=device), uses(106))
+    found = judged_on_devices(PlantedFault("slow_gpu", 3, device=device), uses(106))
     assert [(one.rank, one.cause) for one in found.ranks] == [(3, "slow_gpu")]
 
 
 @pytest.mark.parametrize(("rank_3", "moves"), [(None, True), (uses(101), True), (uses(), False)])
 def test_work_does_not_move_among_ranks_with_the_same_tensors(rank_3: OperatorUse | None, moves: bool) -> None:
     lengths = np.exp(0.4 * np.random.default_rng(5).standard_normal((8, SHAPE.iterations, 1)))
-    found = judged_on_devices(Fault("moving_lengths", lengths=lengths), rank_3)
+    found = judged_on_devices(PlantedFault("moving_lengths", lengths=lengths), rank_3)
     assert (found.ranks, found.cause == "unequal_work") == ([], moves)

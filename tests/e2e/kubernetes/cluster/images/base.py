@@ -10,7 +10,7 @@ from typing import Final
 
 from cluster.images.tools import Buildah, run
 from cluster.progress import say, step
-from cluster.refusal import Refusal
+from cluster.refusal import NoCluster
 
 BASE: Final = "docker.io/library/python:3.11-slim-bookworm"
 _RELEASE: Final = "bookworm"
@@ -48,4 +48,4 @@ def _bootstrap(archive: Path) -> None:
             str(archive),
         )
     except FileNotFoundError:
-        raise Refusal("mmdebstrap is missing: apt-get install mmdebstrap") from None
+        raise NoCluster("mmdebstrap is missing: apt-get install mmdebstrap") from None

@@ -18,7 +18,7 @@ from cluster.images.tools import ImageTool
 from cluster.places import CACHE, ROOT
 from cluster.programs.binaries import install
 from cluster.progress import say, step
-from cluster.refusal import Failure, Refusal
+from cluster.refusal import ClusterFailure, NoCluster
 
 STORE: Final = "ghcr.io/versity/versitygw:v1.8.0"
 TRAINER: Final = "localhost/fleetprof-e2e/trainer:1"
@@ -93,7 +93,7 @@ def build_pause(tool: ImageTool, name: str) -> None:
             check=False,
         )
         if compiled.returncode != 0:
-            raise Failure(f"the pause image cannot be built: {compiled.stderr[-1000:]}")
+            raise ClusterFailure(f"the pause image cannot be built: {compiled.stderr[-1000:]}")
         tool.build(name, context, source / "Dockerfile")
 
 
@@ -109,5 +109,5 @@ def _build_store(tool: ImageTool, name: str) -> None:
 def _path() -> str:
     go = shutil.which("go")
     if go is None:
-        raise Refusal("the pause image is built with Go, and there is none: install Go")
+        raise NoCluster("the pause image is built with Go, and there is none: install Go")
     return f"{Path(go).parent}:/usr/bin:/bin"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from cluster.places import CACHE
-from cluster.refusal import Failure, Refusal
+from cluster.refusal import ClusterFailure, NoCluster
 
 _STORE: Final = CACHE / "images"
 _CERTIFICATES: Final = Path("/etc/ssl/certs")
@@ -39,7 +39,7 @@ class ImageTool(Protocol):
 
 
 @dataclass(frozen=True)
-class Engine:
+class ContainerEngine:
     """`docker` or `podman`, whose daemon answers."""
 
     program: str
@@ -70,7 +70,7 @@ class Buildah:
 
     def __init__(self) -> None:
         if not shutil.which("buildah"):
-            raise Refusal("images are built with Docker, Podman or buildah, and there is none: install one")
+            raise NoCluster("images are built with Docker, Podman or buildah, and there is none: install one")
         _STORE.mkdir(parents=True, exist_ok=True)
         places = ["--root", str(_STORE / "store"), "--runroot", str(_STORE / "run"), "--storage-driver", "overlay"]
         self.command = ["buildah", *places]
@@ -118,13 +118,13 @@ class Buildah:
             run(*self.command, "rm", container)
 
 
-def find_engine() -> Engine | None:
+def find_engine() -> ContainerEngine | None:
     """Docker or Podman, when it is there and answers."""
     for program in ("docker", "podman"):
         if shutil.which(program):
             result = subprocess.run([program, "info", "--format", "json"], capture_output=True, check=False, timeout=30)
             if result.returncode == 0 and b"ServerErrors" not in result.stdout:
-                return Engine(program)
+                return ContainerEngine(program)
     return None
 
 
@@ -132,14 +132,14 @@ def run(*command: str) -> str:
     """Runs a program to its end; its output. Fails with the end of its errors."""
     result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        raise Failure(f"`{' '.join(command)[:200]}` failed:\n{(result.stderr or result.stdout)[-3000:]}")
+        raise ClusterFailure(f"`{' '.join(command)[:200]}` failed:\n{(result.stderr or result.stdout)[-3000:]}")
     return result.stdout.strip()
 
 
 def _or_empty(*command: str) -> str:
     try:
         return run(*command)
-    except Failure:
+    except ClusterFailure:
         return ""
 
 

@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cluster.refusal import Refusal
+from cluster.refusal import NoCluster
 
 _PARTS = (
     "api",
@@ -88,7 +88,7 @@ def choose_addresses() -> Addresses:
     candidates = (ipaddress.ip_network(f"10.{second}.0.0/16") for second in (244, *range(100, 244)))
     free = [network for network in candidates if not any(network.overlaps(route) for route in taken)]
     if len(free) < 2:
-        raise Refusal("every network 10.100.0.0/16 … 10.244.0.0/16 is routed here already; use E2E_CLUSTER=current")
+        raise NoCluster("every network 10.100.0.0/16 … 10.244.0.0/16 is routed here already; use E2E_CLUSTER=current")
     sockets = [socket.socket() for _ in _PARTS]
     for each in sockets:
         each.bind(("0.0.0.0", 0))
@@ -111,5 +111,5 @@ def _node_ip() -> str:
         try:
             probe.connect(("192.0.2.1", 9))
         except OSError:
-            raise Refusal("this machine has no IPv4 route, and a node needs an address; use E2E_CLUSTER") from None
+            raise NoCluster("this machine has no IPv4 route, and a node needs an address; use E2E_CLUSTER") from None
         return str(probe.getsockname()[0])

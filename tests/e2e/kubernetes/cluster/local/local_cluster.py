@@ -20,7 +20,7 @@ from cluster.local.addresses import Addresses, choose_addresses, load_addresses
 from cluster.places import AUDIT_LOG, KUBECONFIG, RUN, TORCH
 from cluster.programs import binaries, debian
 from cluster.progress import step
-from cluster.refusal import Failure, Refusal
+from cluster.refusal import ClusterFailure, NoCluster
 
 _ADDRESSES: Final = RUN / "addresses.json"
 _COMPLETE: Final = RUN / "complete"
@@ -36,7 +36,7 @@ class LocalCluster:
 
     def __init__(self) -> None:
         if os.geteuid() != 0:
-            raise Refusal(
+            raise NoCluster(
                 "no container engine answers, and the local cluster needs root: run as root, start Docker, "
                 "or name a cluster with KUBECONFIG and E2E_CLUSTER=current"
             )
@@ -143,7 +143,7 @@ class LocalCluster:
         _await_node(api, first)
 
 
-def _await_node(api: Any, awaited: node.Node) -> None:
+def _await_node(api: Any, awaited: node.ClusterNode) -> None:
     core: Any = kubernetes.client.CoreV1Api(api)
     until = time.monotonic() + 120
     while time.monotonic() < until:
@@ -151,4 +151,4 @@ def _await_node(api: Any, awaited: node.Node) -> None:
             if any(c.type == "Ready" and c.status == "True" for c in each.status.conditions or []):
                 return
         time.sleep(0.2)
-    raise Failure(f"the node {awaited.name} is not Ready after two minutes; see {awaited.folder}/kubelet.log")
+    raise ClusterFailure(f"the node {awaited.name} is not Ready after two minutes; see {awaited.folder}/kubelet.log")

@@ -11,7 +11,7 @@ import yaml
 
 from cluster.local import processes
 from cluster.local.addresses import Addresses
-from cluster.local.node import BRIDGE, Node
+from cluster.local.node import BRIDGE, ClusterNode
 from cluster.places import BINARIES, KUBECONFIG, RUN
 
 _FORWARDING: Final = Path("/proc/sys/net/ipv4/ip_forward")
@@ -26,7 +26,7 @@ _LEFT_BY_PROXY: Final = (
 )
 
 
-def start(addresses: Addresses, node: Node) -> None:
+def start(addresses: Addresses, node: ClusterNode) -> None:
     """Starts kube-proxy and the DNS server; their Service is an object for `kubectl apply` (dns_objects)."""
     _FOUND.write_text(_FORWARDING.read_text())
     _FORWARDING.write_text("1\n")
@@ -85,7 +85,7 @@ def dns_objects(addresses: Addresses) -> list[dict[str, object]]:
     ]
 
 
-def start_proxy(addresses: Addresses, node: Node) -> None:
+def start_proxy(addresses: Addresses, node: ClusterNode) -> None:
     """kube-proxy of one node."""
     config = {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",

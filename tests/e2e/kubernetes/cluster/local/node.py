@@ -21,7 +21,7 @@ from cluster.local.addresses import Addresses
 from cluster.local.control_plane import NODE, fetch
 from cluster.places import BINARIES, RUN
 from cluster.programs.debian import CNI
-from cluster.refusal import Failure, Refusal
+from cluster.refusal import ClusterFailure, NoCluster
 
 PAUSE_IMAGE: Final = "localhost/fleetprof-e2e/pause:1"
 BRIDGE: Final = "fleetprof0"
@@ -30,7 +30,7 @@ _LONGEST_SOCKET_PATH: Final = 107
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ClusterNode:
     """`folder` has all its files, `pods` is its pods' range of addresses, `dns` the address that they ask for names.
 
     `prefix` goes before each of its programs, `cgroup` is where its pods are when that is not the machine's root, and
@@ -53,30 +53,30 @@ class Node:
         return self.folder / "containerd.sock"
 
 
-def describe_first(addresses: Addresses) -> Node:
+def describe_first(addresses: Addresses) -> ClusterNode:
     """The node in the machine's own network."""
-    return Node(NODE, RUN, addresses.node_ip, addresses.pods_of(0), addresses.ports, addresses.dns_service)
+    return ClusterNode(NODE, RUN, addresses.node_ip, addresses.pods_of(0), addresses.ports, addresses.dns_service)
 
 
-def ctr(node: Node, *words: str | Path) -> str:
+def ctr(node: ClusterNode, *words: str | Path) -> str:
     """Runs containerd's own client; its output."""
     command = [BINARIES / "ctr", "--address", node.socket, "--namespace", "k8s.io", *words]
     result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        raise Failure(f"`ctr {' '.join(map(str, words))}` failed: {result.stderr[-1000:]}")
+        raise ClusterFailure(f"`ctr {' '.join(map(str, words))}` failed: {result.stderr[-1000:]}")
     return result.stdout
 
 
-def check(node: Node) -> None:
+def check(node: ClusterNode) -> None:
     """Refuses where a second kubelet would disturb a first, or a path is too long for a socket."""
     if any(_cgroup_processes(node.cgroup)):
-        raise Refusal("another kubelet's pods run on this machine; use E2E_CLUSTER=current with its KUBECONFIG")
+        raise NoCluster("another kubelet's pods run on this machine; use E2E_CLUSTER=current with its KUBECONFIG")
     longest = node.folder / "kubelet/pod-resources/kubelet.sock"
     if len(str(longest)) > _LONGEST_SOCKET_PATH:
-        raise Refusal(f"{longest} is too long for a socket: set XDG_CACHE_HOME to a shorter path")
+        raise NoCluster(f"{longest} is too long for a socket: set XDG_CACHE_HOME to a shorter path")
 
 
-def start_containerd(node: Node) -> None:
+def start_containerd(node: ClusterNode) -> None:
     """Returns when containerd answers."""
     node.folder.mkdir(parents=True, exist_ok=True)
     _write_network(node)
@@ -88,7 +88,7 @@ def start_containerd(node: Node) -> None:
     processes.wait_for(lambda: _containerd_answers(node), "an answer", node.folder, "containerd")
 
 
-def start_kubelet(node: Node) -> None:
+def start_kubelet(node: ClusterNode) -> None:
     """Returns when the kubelet is healthy; wants the API server, and the pause image in containerd."""
     for controller in _controllers() if node.cgroup else ():
         (controller / node.cgroup).mkdir(exist_ok=True)
@@ -108,11 +108,11 @@ def start_kubelet(node: Node) -> None:
     processes.wait_for(lambda: fetch(health, RUN) == b"ok", "health", node.folder, "kubelet")
 
 
-def stop(node: Node) -> None:
+def stop(node: ClusterNode) -> None:
     """Stops the kubelet, every container, containerd; then removes what they left."""
     processes.stop(node.folder, "kubelet")
     if processes.is_running(node.folder, "containerd"):
-        with contextlib.suppress(Failure):
+        with contextlib.suppress(ClusterFailure):
             _end_containers(node)
     processes.stop(node.folder, "containerd")
     processes.kill_tree(processes.find("containerd-shim-runc-v2", str(node.socket)))
@@ -121,7 +121,7 @@ def stop(node: Node) -> None:
     _remove_cgroups(node.cgroup)
 
 
-def _end_containers(node: Node) -> None:
+def _end_containers(node: ClusterNode) -> None:
     tasks = ctr(node, "tasks", "list", "--quiet").split()
     if tasks:
         ctr(node, "tasks", "delete", "--force", *tasks)
@@ -130,15 +130,15 @@ def _end_containers(node: Node) -> None:
         ctr(node, "containers", "delete", *containers)
 
 
-def _containerd_answers(node: Node) -> bool:
+def _containerd_answers(node: ClusterNode) -> bool:
     try:
         ctr(node, "version")
-    except Failure:
+    except ClusterFailure:
         return False
     return True
 
 
-def _write_network(node: Node) -> None:
+def _write_network(node: ClusterNode) -> None:
     # Masquerading is one rule of ours (network.py): the plug-in's own outlives pods that are killed with the machine.
     address_range = {
         "type": "host-local",
@@ -153,7 +153,7 @@ def _write_network(node: Node) -> None:
     (folder / "10-fleetprof.conflist").write_text(json.dumps(network))
 
 
-def _containerd_config(node: Node) -> str:
+def _containerd_config(node: ClusterNode) -> str:
     # restrict_oom_score_adj: without CAP_SYS_RESOURCE, as in many virtual machines, every sandbox would fail.
     return f"""version = 3
 root = "{node.folder}/containerd/root"
@@ -175,7 +175,7 @@ runtime_type = "io.containerd.runc.v2"
 """
 
 
-def _kubelet_config(node: Node) -> dict[str, object]:
+def _kubelet_config(node: ClusterNode) -> dict[str, object]:
     taint = [{"key": node.taint, "effect": "NoSchedule"}] if node.taint else []
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -218,7 +218,7 @@ def _unmount(folder: Path) -> None:
         subprocess.run(["umount", "--lazy", point], check=False, capture_output=True)
 
 
-def _remove_links(node: Node) -> None:
+def _remove_links(node: ClusterNode) -> None:
     for link in Path("/var/log/containers").glob("*.log"):
         if link.is_symlink() and str(link.readlink()).startswith(f"{node.folder}/"):
             link.unlink()

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from cluster.refusal import Failure
+from cluster.refusal import ClusterFailure
 
 
 def start(folder: Path, name: str, command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
@@ -85,7 +85,7 @@ def wait_for(happened: Callable[[], object], what: str, folder: Path, name: str,
     while not happened():
         if not is_running(folder, name) or time.monotonic() > until:
             log = (folder / f"{name}.log").read_text(errors="replace")[-2000:]
-            raise Failure(f"{name} did not come to {what}; the end of {folder / name}.log:\n{log}")
+            raise ClusterFailure(f"{name} did not come to {what}; the end of {folder / name}.log:\n{log}")
         time.sleep(0.1)
 
 

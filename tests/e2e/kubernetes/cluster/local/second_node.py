@@ -13,10 +13,10 @@ from typing import Final
 from cluster.local import network, processes
 from cluster.local.addresses import Addresses
 from cluster.local.control_plane import SECOND_NODE
-from cluster.local.node import Node, check, start_containerd, start_kubelet
+from cluster.local.node import ClusterNode, check, start_containerd, start_kubelet
 from cluster.local.node import stop as stop_node
 from cluster.places import RUN
-from cluster.refusal import Failure
+from cluster.refusal import ClusterFailure
 
 TAINT: Final = "fleetprof.io/second-node"
 _NAMESPACE: Final = SECOND_NODE
@@ -25,10 +25,10 @@ _HERE: Final = "fleetprof-node2"
 _THERE: Final = "eth0"
 
 
-def describe_second(addresses: Addresses) -> Node:
+def describe_second(addresses: Addresses) -> ClusterNode:
     """The node in the namespace."""
     _, ip = addresses.link
-    return Node(
+    return ClusterNode(
         SECOND_NODE,
         RUN / "second",
         ip,
@@ -41,7 +41,7 @@ def describe_second(addresses: Addresses) -> Node:
     )
 
 
-def start_network_and_containerd(addresses: Addresses) -> Node:
+def start_network_and_containerd(addresses: Addresses) -> ClusterNode:
     """Returns when images can be loaded; `start` does the rest."""
     node = describe_second(addresses)
     check(node)
@@ -50,7 +50,7 @@ def start_network_and_containerd(addresses: Addresses) -> Node:
     return node
 
 
-def start(addresses: Addresses, node: Node) -> None:
+def start(addresses: Addresses, node: ClusterNode) -> None:
     """Returns when its kubelet is healthy."""
     start_kubelet(node)
     network.start_proxy(addresses, node)
@@ -66,7 +66,7 @@ def stop(addresses: Addresses) -> None:
     shutil.rmtree(node.folder, ignore_errors=True)
 
 
-def _connect(addresses: Addresses, node: Node) -> None:
+def _connect(addresses: Addresses, node: ClusterNode) -> None:
     here, there = addresses.link
     inside = ("ip", "-netns", _NAMESPACE)
     for command in (
@@ -83,4 +83,4 @@ def _connect(addresses: Addresses, node: Node) -> None:
     ):
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
-            raise Failure(f"`{' '.join(command)}` failed: {result.stderr}")
+            raise ClusterFailure(f"`{' '.join(command)}` failed: {result.stderr}")

@@ -11,7 +11,7 @@ from typing import Final
 
 from cluster.places import BINARIES, BUILT
 from cluster.progress import step
-from cluster.refusal import Failure, Refusal
+from cluster.refusal import ClusterFailure, NoCluster
 
 UNPACKED: Final = BUILT / "debian"
 ETCD: Final = BINARIES / "etcd"
@@ -36,7 +36,7 @@ def install() -> None:
     if not missing and not to_unpack:
         return
     if not shutil.which("apt-get"):
-        raise Refusal(f"{', '.join([*missing, *to_unpack])} missing, and this is no Debian; use E2E_CLUSTER=current")
+        raise NoCluster(f"{', '.join([*missing, *to_unpack])} missing, and this is no Debian; use E2E_CLUSTER=current")
     with step(f"installing {', '.join([*missing, *to_unpack])}"):
         _run("apt-get", "update", "-qq")
         if missing:
@@ -74,4 +74,4 @@ def _run(*command: str, folder: Path | None = None) -> None:
         command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     if result.returncode != 0:
-        raise Failure(f"`{' '.join(command)}` failed: {(result.stderr or result.stdout)[-1000:]}")
+        raise ClusterFailure(f"`{' '.join(command)}` failed: {(result.stderr or result.stdout)[-1000:]}")

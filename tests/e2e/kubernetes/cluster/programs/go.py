@@ -5,13 +5,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from cluster.refusal import Failure, Refusal
+from cluster.refusal import ClusterFailure, NoCluster
 
 
 def require_go(for_what: str) -> None:
     """Refuses where there is none."""
     if not shutil.which("go"):
-        raise Refusal(f"{for_what} built with Go, and there is none: install Go")
+        raise NoCluster(f"{for_what} built with Go, and there is none: install Go")
 
 
 def run_go(*words: str, folder: Path, environment: dict[str, str] | None = None) -> str:
@@ -28,5 +28,5 @@ def run_go(*words: str, folder: Path, environment: dict[str, str] | None = None)
         check=False,
     )
     if result.returncode != 0:
-        raise Failure(f"`go {' '.join(words[:2])} … {words[-1]}` failed:\n{result.stderr[-2000:]}")
+        raise ClusterFailure(f"`go {' '.join(words[:2])} … {words[-1]}` failed:\n{result.stderr[-2000:]}")
     return result.stdout
