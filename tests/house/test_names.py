@@ -1,8 +1,8 @@
-"""A variable is named by a noun of what it holds, not by the verb that filled it."""
+"""A variable is named by a noun of what it holds, not by the verb that filled it; a name of a class means one thing."""
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from harness.repository import ROOT, source_files
@@ -71,6 +71,50 @@ def test_no_name_is_a_verb_that_hides_what_it_holds() -> None:
             if name.strip("_") in VERBS and not is_idiom(name, lines[line - 1].strip())
         ]
     assert found == [], "name what it holds: message, answer, result, request, ledger"
+
+
+# Modules that nobody imports have their names for themselves: tests, and the programs that a job runs.
+PROGRAMS = re.compile(
+    r".*/(test_\w+|conftest)\.py|bench/real/programs/.*|bench/capture/own_profiled_job\.py"
+    r"|tests/harness/(policies/recorded_job|training/(uneven_)?training)\.py"
+)
+
+# One concept in several layers, by a convention that a reader knows.
+MIRRORED = {
+    "Settings": "each program has one: what it is told from outside",
+    "Metrics": "each program has one: its registry",
+    "Condition": "Kubernetes' metav1.Condition, in the status of a kind and in the ledger",
+    "KernelClass": "an entry of a request, and the same in what the analyzer is told",
+    "RankCounts": "a part of a request's status, and the same in the web UI's answer",
+    "Answer": "what a report's page says first, and the same in the web UI's answer",
+}
+GENERATED = "api/fleetprof_api/stored_request.py"  # the parts of a request's types that are read, under their names
+
+
+def class_names(paths: Iterable[str]) -> dict[str, list[str]]:
+    """Where each name of a class that other modules can import is defined."""
+    places: dict[str, list[str]] = {}
+    for path in paths:
+        if PROGRAMS.fullmatch(path) or path == GENERATED or (ROOT / path).is_symlink():
+            continue
+        for node in ast.walk(ast.parse((ROOT / path).read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(f"{path}:{node.lineno}")
+    return places
+
+
+@pytest.fixture(scope="module")
+def places() -> dict[str, list[str]]:
+    return class_names(source_files())
+
+
+def test_one_class_name_means_one_thing(places: dict[str, list[str]]) -> None:
+    repeated = {name: found for name, found in places.items() if len(found) > 1 and name not in MIRRORED}
+    assert repeated == {}, "name each by what it is, or make them one class"
+
+
+def test_no_exception_outlives_its_reason(places: dict[str, list[str]]) -> None:
+    assert [name for name in MIRRORED if len(places.get(name, [])) < 2] == []
 
 
 DECLARED = re.compile(r"\b(?:const|let|function)\s+\[?(\w+)|#(\w+)\s*[:=]|[(,]\s*(\w+)(?=\s*[:,)][^\"'`]*=>)")

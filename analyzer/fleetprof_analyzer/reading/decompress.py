@@ -1,8 +1,8 @@
 """Turns a file object with a plain or gzip trace into blocks of plain bytes.
 
 Guarantees: streams (memory of a few blocks); several gzip members in a row are read as one; a cut or damaged gzip file
-yields what stands before the damage and counts the problem; a bomb ends at `TraceLimits.decoded_bytes`. Source: RFC 1952;
-isal because it gunzips four times faster than zlib.
+yields what stands before the damage and counts the problem; a bomb ends at `TraceLimits.decoded_bytes`.
+Source: RFC 1952; isal because it gunzips four times faster than zlib.
 """
 
 from collections.abc import Iterator

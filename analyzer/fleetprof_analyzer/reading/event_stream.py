@@ -4,8 +4,8 @@ A trace is `{..., "traceEvents": [event, ...], ...}` or a bare `[event, ...]`, o
 the last place that looks like the border of two events and decoded at once; a wrong cut, or a value that strict JSON
 refuses, makes that fail (braces or quotes cannot balance otherwise), and then the block is walked event by event.
 
-Guarantees: memory of a few blocks plus one event (`TraceLimits.event_bytes`); a bad event costs that event only; nothing
-recurses, so nesting is bounded by the event's length. Each loss is counted in `Problems`.
+Guarantees: memory of a few blocks plus one event (`TraceLimits.event_bytes`); a bad event costs that event only;
+nothing recurses, so nesting is bounded by the event's length. Each loss is counted in `Problems`.
 """
 
 import re
