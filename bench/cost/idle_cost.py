@@ -199,7 +199,7 @@ def _tell_in_place(found: dict[str, int]) -> str:
 
 
 def measure(local: Local, *, quick: bool) -> list[Figure]:
-    """All of this module."""
+    """What a job pays while nothing is captured. `quick` measurements are too short for a claim."""
     seconds = 5 if quick else 30
     agent = measure_agent()
     hook_us, announce_us = agent["hook_ns"] / 1000, agent["announce_ns"] / 1000

@@ -72,7 +72,7 @@ def _measure_millisecond() -> list[Figure]:
 
 
 def measure(local: Local) -> list[Figure]:
-    """All of this module."""
+    """What a sidecar costs that asks a DCGM exporter: memory, and a share of a core."""
     with answering(200, write_page()) as (address, requests):
         local.environment["FLEETPROF_DCGM_URL"] = f"{address}/metrics"
         rss, cpu = measure_sidecar(local, SIDECAR_PROCESSES, _ASKS * EVERY_S, "cuda")

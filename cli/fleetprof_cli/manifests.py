@@ -56,7 +56,7 @@ def read_manifests(text: str) -> list[Document]:
 
 
 def write_manifests(documents: list[Document]) -> str:
-    """The documents as YAML."""
+    """The documents as YAML, their keys in the order they have, texts of several lines as blocks."""
     return yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
 
 

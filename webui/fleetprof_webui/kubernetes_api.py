@@ -107,6 +107,6 @@ class KubernetesApi:
 
 
 def requests_path(namespace: str, name: str = "") -> str:
-    """Of the ProfileRequests of a namespace, or of one."""
+    """The API's path of the ProfileRequests of a namespace, or of one; names are quoted."""
     path = f"/apis/{REQUESTS_GROUP}/v1alpha1/namespaces/{quote(namespace, safe='')}/{REQUESTS_PLURAL}"
     return f"{path}/{quote(name, safe='')}" if name else path

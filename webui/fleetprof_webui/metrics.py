@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 
 class Metrics:
-    """The metrics of one application."""
+    """All metrics in one registry of their own, so that several applications can live in one process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

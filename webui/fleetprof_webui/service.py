@@ -68,7 +68,7 @@ class Service:
 
 
 def find_service(request: Request) -> Service:
-    """For routes."""
+    """The service of the application that answers this request."""
     return cast(Service, request.app.state.service)
 
 

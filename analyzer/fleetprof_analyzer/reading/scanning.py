@@ -118,7 +118,7 @@ class _Numbering:
         return number, names.communicates(number)
 
     def frame(self, name: bytes) -> int:
-        """What a frame of this name is."""
+        """The category of the frames of this name, LEFT_OUT where they are not kept."""
         return self._vocabulary.frames[name.decode("ascii")]
 
     def place(self, first: bytes, second: bytes) -> int:

@@ -96,7 +96,7 @@ def bounds_of(rank: Rank, iterations: tuple[int, int]) -> tuple[int, int] | None
 
 
 def describe(window: CutWindow, iterations: tuple[int, int] | None) -> str:
-    """The window in words."""
+    """As a title says it. `iterations`: the numbers of its first and last one, None: it is cut otherwise."""
     if iterations is not None:
         several = iterations[0] != iterations[1]
         words = f"iteration{'s' if several else ''} {_range(*iterations)}"

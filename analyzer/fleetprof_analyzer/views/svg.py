@@ -43,7 +43,7 @@ def text(x: float, y: float, words: str, class_: str = "", anchor: str = "start"
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
-    """A straight line."""
+    """A straight line from (x1, y1) to (x2, y2), in the picture's units."""
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 

@@ -28,7 +28,7 @@ ALERT_NAME: Final = Pattern(
 
 
 class TriggerType(StrEnum):
-    """The kinds of triggers."""
+    """The values of `spec.triggers[].type`."""
 
     LOW_UTILIZATION = "LowUtilization"
     ALERT = "Alert"

@@ -40,7 +40,7 @@ class SettingsParser(argparse.ArgumentParser):
         self.add_argument(f"--{flag}", action="store_true", default=value.lower() in ("1", "true", "yes"), help=help)
 
     def log_level(self) -> None:
-        """Adds `--log-level`."""
+        """Adds `--log-level`, one of LOG_LEVELS, `info` by default."""
         self.setting("log-level", default="info", choices=LOG_LEVELS)
 
 

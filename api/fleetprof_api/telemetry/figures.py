@@ -42,7 +42,7 @@ class WorstGpuFigures(msgspec.Struct, frozen=True):
 
 
 class RankFigures(msgspec.Struct, frozen=True):
-    """The latest figures of one rank."""
+    """What was last reported of one rank; None and left out: nobody measures it."""
 
     rank: int | None
     pod: str

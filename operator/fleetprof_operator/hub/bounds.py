@@ -47,7 +47,7 @@ class AllBounds(msgspec.Struct, kw_only=True, frozen=True):
     namespaces: Mapping[str, Bounds] = {}
 
     def of(self, namespace: str) -> Bounds:
-        """Those of one namespace."""
+        """Those of one namespace; `default` where nothing is said about it."""
         return self.namespaces.get(namespace, self.default)
 
 

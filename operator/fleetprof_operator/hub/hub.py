@@ -194,7 +194,7 @@ class Hub:
         return {record.identity.pod_uid for record in self._registry.list() if record.link is not None}
 
     def sidecars(self, namespace: str = "") -> Sequence[SidecarRecord]:
-        """What is known of the sidecars of a namespace, or of all."""
+        """What is known of the sidecars of a namespace, of all for ""; also of those that were lost a while ago."""
         return self._registry.list_of(namespace) if namespace else self._registry.list()
 
     def count_connected(self) -> int:

@@ -88,7 +88,7 @@ async def _write(context: Context, link: _Link) -> None:
 
 
 class Streams:
-    """All sidecars' streams."""
+    """Serves the streams of sidecars: who may open one, at what pace it is read, and how many a namespace has."""
 
     def __init__(self, hub: Hub, authentication: CallAuthentication, refusals: CallRefusals) -> None:
         self._hub = hub

@@ -102,7 +102,7 @@ def _shorten(text: str) -> str:
 
 
 def _split(text: bytes, field: str) -> dict[str, bytes]:
-    """The fields of an object, each as its text."""
+    """The fields of an object, each as its undecoded JSON. Raises InvalidReview; `field` names the object in it."""
     try:
         found = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except msgspec.ValidationError:

@@ -41,7 +41,7 @@ class Sight:
 
 
 def lease_path(namespace: str) -> str:
-    """The path of the Lease in this namespace."""
+    """The API's path of the Lease by which releases find each other in this namespace."""
     return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{LEASE}"
 
 

@@ -23,7 +23,7 @@ NAMESPACE_FINALIZER: Final = "fleetprof.io/namespaced-capture"
 
 
 def choose_finalizer(*, namespaced: bool) -> str:
-    """The finalizer of a release."""
+    """Under which finalizer a release holds requests: releases of both kinds may serve one cluster."""
     return NAMESPACE_FINALIZER if namespaced else CLUSTER_FINALIZER
 
 

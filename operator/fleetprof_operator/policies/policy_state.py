@@ -56,7 +56,7 @@ class PolicyState:
 
     @property
     def path(self) -> str:
-        """Its path in the API."""
+        """Its path in the API, with its namespace."""
         return f"{PATH}/namespaces/{self.namespace}/{PLURAL}/{self.name}"
 
     def see(self, body: Json, now_unix_ns: int) -> None:

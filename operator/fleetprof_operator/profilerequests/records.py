@@ -88,7 +88,7 @@ class Record:
 
 
 class Records:
-    """All records by uid."""
+    """What is known of every ProfileRequest, by uid."""
 
     def __init__(self) -> None:
         self._records: dict[str, Record] = {}

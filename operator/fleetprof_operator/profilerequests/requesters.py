@@ -53,7 +53,7 @@ class Requesters:
         self._settled_s = settled_s
 
     async def find(self, request: Json) -> str:
-        """Who made this request."""
+        """The name that the guard, or an earlier status of ours, vouches for; UNKNOWN where neither does."""
         known = (request.get("status") or {}).get("requester")
         if known:
             return str(known)  # our own word, before a restart

@@ -36,5 +36,5 @@ class Experience:
         return estimate if covers(collected, collect) else None
 
     def forget(self, process_id: str) -> None:
-        """The process is gone."""
+        """Drops what is known of a process that has ended."""
         self._known.pop(process_id, None)

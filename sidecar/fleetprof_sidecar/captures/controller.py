@@ -141,7 +141,7 @@ class CaptureController:
     # ------------------------------------------------------------ what the hub says
 
     def receive(self, message: hub_pb2.HubMessage) -> None:
-        """One message of the hub."""
+        """Does what a message of the hub orders of captures."""
         match message.WhichOneof("body"):
             case "arm":
                 self._arm_all(message.arm)
@@ -226,7 +226,7 @@ class CaptureController:
     # ------------------------------------------------------------ what the processes say
 
     def on_process_event(self, event: ProcessEvent) -> None:
-        """One event of the process table."""
+        """Tells the captures of a process what happened to it."""
         if isinstance(event, Gone):
             self._experience.forget(event.process_id)
         for key in [key for key in self._held if key[1] == event.process_id]:

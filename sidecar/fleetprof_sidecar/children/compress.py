@@ -161,7 +161,7 @@ class PartedWriter:
         self._in_part = 0
 
     def write(self, data: bytes) -> None:
-        """Appends `data`."""
+        """Appends `data`, hashing it whole and by part. Raises UnusableTrace when the spool's limit is passed."""
         if self.size_bytes + len(data) > self._limit_bytes:
             raise UnusableTrace("SpoolFull", f"the compressed trace needs more than the {self._limit_bytes} bytes left")
         self._file.write(data)

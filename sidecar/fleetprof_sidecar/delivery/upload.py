@@ -35,7 +35,7 @@ class GrantedPart(Protocol):
 
     @property
     def url(self) -> str:
-        """The signed URL."""
+        """The signed URL, good until the grant expires."""
 
     @property
     def headers(self) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ class HubSender(Protocol):
     """Where messages to the hub go: an `Outbox`."""
 
     def send(self, message: hub_pb2.SidecarMessage) -> None:
-        """Queues a message."""
+        """Queues a message; never blocks."""
 
 
 class Outbox:

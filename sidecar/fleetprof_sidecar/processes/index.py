@@ -38,7 +38,7 @@ class ProcessIndex:
         return iter(list(self._by_id.values()))
 
     def get(self, process_id: str) -> ProcessRecord | None:
-        """The process of this id."""
+        """None when no process has this id."""
         return self._by_id.get(process_id)
 
     def of_client(self, address: str) -> ProcessRecord | None:

@@ -20,7 +20,7 @@ class Processes(Protocol):
     """The part of `ProcessTable` that captures need."""
 
     def snapshot(self) -> list[ProcessView]:
-        """All processes."""
+        """All processes that are here, as they are now."""
 
     def get(self, process_id: str) -> ProcessView | None:
         """One process, None when it is not here."""

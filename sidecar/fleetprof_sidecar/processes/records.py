@@ -59,7 +59,7 @@ class KinetoClient:
     rhythm: PollRhythm = field(default_factory=PollRhythm)
 
     def note_poll(self, now_unix_ns: int) -> None:
-        """Counts a poll."""
+        """Notes when Kineto polled, and learns its rhythm from it."""
         if self.last_poll_unix_ns:
             self.rhythm.note(now_unix_ns - self.last_poll_unix_ns)
         self.last_poll_unix_ns = now_unix_ns

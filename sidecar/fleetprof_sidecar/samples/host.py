@@ -39,7 +39,7 @@ class HostSource:
         self._cpu: tuple[int, int] | None = None
 
     def read(self, now_unix_ns: int) -> HostReading:
-        """The host now."""
+        """Memory and bytes moved as they are now, the CPUs' busy share since the last reading."""
         available, total = machine_memory(self._proc / "meminfo")
         network, infiniband = read_network(self._proc), read_infiniband(self._sys)
         return HostReading(

@@ -75,7 +75,7 @@ class TelemetryReporter:
         self._changed.set()
 
     def on_process_event(self, event: ProcessEvent) -> None:
-        """One event of the process table."""
+        """Keeps the latest telemetry of each rank's agent, and drops that of processes that are gone."""
         if isinstance(event, Gone):
             self._reports.pop(event.process_id, None)
         elif isinstance(event, AgentMessage) and event.fields["t"] == "telemetry":

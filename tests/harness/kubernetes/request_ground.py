@@ -199,7 +199,7 @@ class RequestGround:
         self.store.write_text("not a directory")
 
     def find_store(self) -> None:
-        """The store is back."""
+        """Undoes `lose_store`."""
         self.store.unlink()
         (self.folder / "away").rename(self.store)
 

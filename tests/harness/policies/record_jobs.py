@@ -56,7 +56,7 @@ def note(columns: dict[str, list[Any]], figures: JobFigures, at_s: int) -> None:
 
 
 async def record(seconds: int) -> None:
-    """All stories."""
+    """Records each story on a real job."""
     columns_by_story: dict[str, dict[str, list[Any]]] = {s.replace(" ", "-"): {c: [] for c in COLUMNS} for s in STORIES}
     ranks: dict[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="fp-") as folder:

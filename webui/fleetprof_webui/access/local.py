@@ -32,7 +32,7 @@ class LocalAccess:
         self._lock = threading.Lock()
 
     def make_token(self) -> str:
-        """A token for one address."""
+        """A token that opens one session; of more than _MOST_TOKENS the oldest end."""
         token = secrets.token_urlsafe(32)
         with self._lock:
             self._tokens = [*self._tokens[1 - _MOST_TOKENS :], token]

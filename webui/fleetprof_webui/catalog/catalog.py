@@ -70,7 +70,7 @@ class Catalog:
             return find_workload(connection, namespace, kind, name, after=after, limit=limit)
 
     def requests(self, query: RequestQuery, namespaces: Collection[str] | None) -> RequestPage:
-        """One page of requests."""
+        """One page of the requests in these namespaces, None: in all."""
         with self._engine.connect() as connection:
             return find_requests(connection, query, namespaces)
 

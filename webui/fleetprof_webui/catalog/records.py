@@ -33,7 +33,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReportRows:
-    """The rows of one report."""
+    """What the catalog's tables hold of one report."""
 
     report: Row
     ranks: list[Row]

@@ -22,14 +22,14 @@ _KEPT: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class StoredReport:
-    """A report, and what changes with it."""
+    """A report, and a hash of its bytes as version."""
 
     report: Report
     version: str
 
 
 class ReportReader:
-    """The reports of one store."""
+    """Reads reports of one store and keeps the last ones decoded. For several threads at once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

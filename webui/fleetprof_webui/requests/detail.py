@@ -87,7 +87,7 @@ def describe_request(store: Store, namespace: str, uid: str, ledger: Ledger | No
 
 
 def list_conditions(ledger: Ledger | None) -> list[ConditionRow]:
-    """The conditions of a request."""
+    """The conditions as the ledger has them; none without a ledger."""
     return [
         ConditionRow(
             type=one.type,

@@ -13,7 +13,7 @@ router = APIRouter(tags=["health"])
 
 @router.get("/healthz", response_class=PlainTextResponse)
 def show_health() -> str:
-    """It answers."""
+    """The process answers; nothing else is looked at."""
     return "ok\n"
 
 
@@ -27,7 +27,7 @@ def show_readiness(service: CurrentService) -> Response:
 
 @router.get("/metrics", response_class=PlainTextResponse)
 def show_metrics(request: Request, service: CurrentService) -> Response:
-    """For Prometheus."""
+    """The metrics in Prometheus' text format."""
     metrics = request.app.state.metrics
     metrics.looked.set(service.catalog.looked_unix_ns / 1e9)
     return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)

@@ -31,7 +31,7 @@ _OTHER: Final = KINDS.index("other")
 
 
 def kind_of(collective_name: str, row_name: str) -> int:
-    """The index into KINDS."""
+    """The index into KINDS, by the first of the two names that a rule knows; that of `other` where none does."""
     for name in (collective_name, row_name.partition("(")[0]):
         plain = name.lower().replace("_", "")
         if plain:

@@ -38,7 +38,7 @@ class GrowingNumbers:
 
 
 class GrowingRows:
-    """The columns of `Rows`."""
+    """`Rows` to which more are appended."""
 
     def __init__(self) -> None:
         self._columns = {name: GrowingNumbers(getattr(NO_ROWS, name).dtype) for name in COLUMNS}
@@ -49,12 +49,12 @@ class GrowingRows:
             column.append(getattr(rows, name))
 
     def rows(self) -> Rows:
-        """All rows, as views."""
+        """All rows so far, as views of what they grow in."""
         return Rows(*(column.values() for column in self._columns.values()))
 
 
 def is_numbered(category: npt.NDArray[np.int8]) -> Bools:
-    """Which rows are of `NUMBERED`."""
+    """Which rows are operators or annotations: PyTorch numbers these as they begin."""
     operators, annotations = NUMBERED
     return np.asarray((category == operators) | (category == annotations))
 

@@ -46,7 +46,7 @@ class Answer:
 
 
 def give_answer(report: Report) -> Answer:
-    """The answer of a report."""
+    """Who is late and where the time goes, as far as the report knows; of a report without ranks, why it has none."""
     if not report.ranks:
         return Answer(_say_nothing(report), [], "")
     late, spent = say_lateness(report), say_time(report)

@@ -35,7 +35,7 @@ class PageHead:
 
 
 def describe(report: Report) -> PageHead:
-    """The head of a report."""
+    """The answer, tiles of the first kind of ranks, and sentences on missing ranks, start, cost and problems."""
     facts = [fact for total in report.totals[:1] for fact in _time_facts(total)]
     durations = [iteration.duration_ns for rank in report.ranks for iteration in rank.iterations]
     if durations:

@@ -37,7 +37,7 @@ class _Granted:
 
 
 class UploadGrants:
-    """The uploads of one request."""
+    """Signs the uploads of one request; an object may have `max_trace_bytes` and no more than the hub allows."""
 
     def __init__(
         self, calls: StoreCalls, namespace: str, uid: str, max_trace_bytes: int, settings: HubSettings

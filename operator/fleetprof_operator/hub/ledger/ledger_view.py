@@ -50,7 +50,7 @@ class LedgerView(Protocol):
 
     @property
     def requester(self) -> str:
-        """Who asked."""
+        """Who asked, as far as somebody vouches for the name."""
 
     @property
     def start_mode(self) -> str:

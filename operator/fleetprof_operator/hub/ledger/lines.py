@@ -54,7 +54,7 @@ class Lines:
         self.settle()
 
     def find(self, sidecar_id: str, process_id: str) -> LedgerEntry | None:
-        """The line of one process."""
+        """The line of this process of this sidecar, None: it was not asked."""
         place = self._places.get((sidecar_id, process_id))
         return None if place is None else self._ledger.entries[place]
 

@@ -15,7 +15,7 @@ from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankTarget:
-    """One rank and the process that is it."""
+    """One rank, the process that is it, and where that runs; what the plan and the ledger's line are made from."""
 
     rank: int
     rank_source: str  # name of hub.proto's RankSource

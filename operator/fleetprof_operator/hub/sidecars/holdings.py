@@ -32,7 +32,7 @@ class Holdings:
 
     @property
     def total_bytes(self) -> int:
-        """What is kept in all."""
+        """Over all namespaces and owners."""
         return self._in_namespace.total()
 
     def room_in(self, namespace: str, owner: str) -> int:

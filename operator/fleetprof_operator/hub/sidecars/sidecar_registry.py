@@ -50,7 +50,7 @@ class SidecarRecord:
 
 
 class SidecarRegistry:
-    """All sidecars by id."""
+    """All sidecars by id, connected or lost; of the lost ones so many as a namespace may have streams."""
 
     def __init__(self, settings: HubSettings | None = None) -> None:
         settings = settings or HubSettings()

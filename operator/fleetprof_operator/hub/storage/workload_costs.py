@@ -54,7 +54,7 @@ class Begun(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class WorkloadRecord(msgspec.Struct, kw_only=True, frozen=True):
-    """The document of one workload."""
+    """What the store keeps of one workload: what recording cost it, and which captures were begun."""
 
     schema_version: int = 1
     workload: str = ""
@@ -63,7 +63,7 @@ class WorkloadRecord(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class WorkloadRecords:
-    """The documents of all workloads."""
+    """Reads and changes the records; changes of one workload come one after the other."""
 
     def __init__(self, calls: StoreCalls) -> None:
         self._calls = calls
@@ -98,7 +98,7 @@ class WorkloadRecords:
 
 
 def name_workload(api_version: str, kind: str, name: str) -> str:
-    """The name of a workload here."""
+    """`API_VERSION/KIND/NAME`, as records name a workload."""
     return f"{api_version}/{kind}/{name}"
 
 

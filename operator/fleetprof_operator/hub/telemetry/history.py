@@ -68,7 +68,7 @@ class TelemetryHistory:
             self.changed.add(one.namespace)
 
     def write(self, namespace: str) -> NamespaceDay:
-        """The document of a namespace."""
+        """The day of a namespace, to be stored; from now on it counts as unchanged."""
         self.changed.discard(namespace)
         days = [
             WorkloadDay(kind, name, {measure: _list_points(row.points) for measure, row in rows.items()})

@@ -62,7 +62,7 @@ class KindCluster:
             run(self._program, "create", "cluster", *words)
 
     def down(self) -> None:
-        """Deletes it."""
+        """Deletes the cluster with its nodes."""
         if Path(self._program).is_file():
             run(self._program, "delete", "cluster", "--name", _NAME)
         shutil.rmtree(RUN, ignore_errors=True)

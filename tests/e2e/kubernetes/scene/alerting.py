@@ -61,7 +61,7 @@ class NotifiedPod:
         self._api.kubectl("wait", "--for=condition=Ready", "pod/webhook", "-n", NAMESPACE, "--timeout=120s")
 
     def remove(self) -> None:
-        """It goes."""
+        """Deletes the pod and its Service."""
         self._api.delete("Namespace", NAMESPACE)
 
     def texts(self) -> list[str]:

@@ -45,7 +45,7 @@ class People:
         self._api.kubectl("wait", "--for=condition=Ready", "pod/people", "-n", NAMESPACE, "--timeout=120s")
 
     def remove(self) -> None:
-        """All of it goes."""
+        """Deletes what was created."""
         remove_namespace(self._api, NAMESPACE)
 
     def for_the_web_ui(self, namespace: str) -> list[Object]:
@@ -57,7 +57,7 @@ class People:
         ]
 
     def values(self) -> dict[str, str]:
-        """Of the chart."""
+        """What the chart is told of them."""
         return {
             "webui.oidc.issuerUrl": ISSUER,
             "webui.oidc.clientId": CLIENT,

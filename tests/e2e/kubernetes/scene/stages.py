@@ -16,7 +16,7 @@ class StageSeconds:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Measures one."""
+        """Adds the seconds that the block takes."""
         begin = time.monotonic()
         yield
         self.seconds[name] = time.monotonic() - begin

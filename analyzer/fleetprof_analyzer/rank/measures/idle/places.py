@@ -159,7 +159,7 @@ class _HostOperators:
 
 
 def _find_times(times_ns: Int64s, wanted_ns: Sequence[Int64s]) -> Positions:
-    """Where the times are that are wanted."""
+    """The positions in `times_ns` of the times that one of `wanted_ns` holds."""
     wanted = np.unique(np.concatenate(wanted_ns))
     at = np.minimum(np.searchsorted(wanted, times_ns), len(wanted) - 1)
     return np.flatnonzero(wanted.take(at) == times_ns) if len(wanted) else np.zeros(0, np.intp)

@@ -31,7 +31,7 @@ class LaunchCalls:
 
 
 def find_calls(trace: Trace) -> LaunchCalls:
-    """The calls of a trace."""
+    """The runtime calls that launched work, one per correlation: its first, of equal ones the longest."""
     calls = trace.rows.select((trace.rows.category == Category.RUNTIME) & (trace.rows.correlation >= 0))
     calls = calls.take(order_by(calls.correlation, calls.start_ns, -calls.duration_ns))
     first: Int64s = np.diff(calls.correlation, prepend=-1)

@@ -178,7 +178,7 @@ class _Sums:
         return used
 
     def group(self, number: int, name: str) -> OperatorGroup:
-        """The sums of one name."""
+        """What was added up of the operators that have this number, under a name that is cut to the report's length."""
         return OperatorGroup(
             name=short_name(name),
             calls=int(self._calls[number]),
