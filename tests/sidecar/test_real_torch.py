@@ -26,6 +26,7 @@ from fleetprof_sidecar.kineto.config import (
 from fleetprof_sidecar.processes.events import Delivered, Gone
 from fleetprof_sidecar.processes.roles import Role
 from fleetprof_sidecar.processes.views import OrderRefused, ProcessView
+from fleetprof_sidecar.sockets.datagrams import DatagramSocket
 from fleetprof_sidecar.sockets.directory import trainer_environment
 from fleetprof_sidecar.trainer_side import TrainerSide
 from harness.training.local_job import NO_COMPILER, TORCHRUN
@@ -222,15 +223,14 @@ def test_an_answer_that_came_too_late_does_not_delay_those_after_it(
     view = job.await_trainer()
     late = iter([0.3])
     answers = []
-    socket = job.side._kineto._socket
-    send = socket.send
+    send = DatagramSocket.send  # the agent is off, so this is Kineto's socket alone
 
-    def be_late_once(data: bytes, address: str) -> bool:
+    def be_late_once(socket: DatagramSocket, data: bytes, address: str) -> bool:
         time.sleep(next(late, 0))
         answers.append((time.time_ns(), b"REQUEST_TRACE_ID" in data))
-        return send(data, address)
+        return send(socket, data, address)
 
-    monkeypatch.setattr(socket, "send", be_late_once)
+    monkeypatch.setattr(DatagramSocket, "send", be_late_once)
     job.await_that(lambda: len(answers) >= 3)
     trace = job.await_trace(job.order(view, StepStart(first_step=2, steps=3)))  # in the past: Kineto begins at once
     job.await_that(lambda: not answers[-1][1])

@@ -33,7 +33,7 @@ class Signer:
 def make_certificate(folder: Path, host: str = "") -> tuple[Path, Path]:
     """(certificate, key) as PEM files, for 127.0.0.1 or a host name; the certificate is its own authority."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "provider of the tests")])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "the tests")])
     now = datetime.now(UTC)
     whose = x509.DNSName(host) if host else x509.IPAddress(ip_address("127.0.0.1"))
     certificate = (
@@ -49,7 +49,7 @@ def make_certificate(folder: Path, host: str = "") -> tuple[Path, Path]:
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
-    paths = folder / "provider.crt", folder / "provider.key"
+    paths = folder / "server.crt", folder / "server.key"
     paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     paths[1].write_bytes(
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())

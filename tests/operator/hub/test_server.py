@@ -1,21 +1,16 @@
 """What the gRPC server lets in: tokens, plain text, malformed and oversized messages, pace."""
 
 import asyncio
-import datetime
-import ipaddress
 import json
 import re
 from collections.abc import Awaitable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.hub.hub_pb2_grpc import CapturesStub
 from fleetprof_operator.hub import server as server_module
@@ -24,6 +19,7 @@ from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.server import ServerTls, serve
 from fleetprof_operator.hub.sidecars.messages import ProtocolError, parse_message
 from fleetprof_store.memory import MemoryStore
+from harness.identity.keys import make_certificate
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -236,8 +232,8 @@ async def test_a_second_hub_on_the_port_is_an_error(ground: Any) -> None:
         await serve(ground.hub, f"127.0.0.1:{ground.server.port}", token="a-token-for-tests")
 
 
-async def test_tls(ground: Any, kit: Any) -> None:
-    certificate, key = _make_certificate()
+async def test_tls(ground: Any, kit: Any, tmp_path: Path) -> None:
+    certificate, key = (path.read_bytes() for path in make_certificate(tmp_path))
     server = await serve(ground.hub, "127.0.0.1:0", token=kit.TOKEN, tls=ServerTls(certificate, key))
     credentials = grpc.ssl_channel_credentials(certificate)
     async with grpc.aio.secure_channel(f"127.0.0.1:{server.port}", credentials) as channel:
@@ -296,27 +292,6 @@ async def test_a_store_that_is_down_refuses_a_request_for_now(ground: Any, kit: 
         with pytest.raises(grpc.aio.AioRpcError) as unknown:
             await CapturesStub(channel).Watch(pb.CaptureRef(uid="none"), metadata=METADATA).read()
         assert unknown.value.code() is grpc.StatusCode.NOT_FOUND
-
-
-def _make_certificate() -> tuple[bytes, bytes]:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hub")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(minutes=5))
-        .not_valid_after(now + datetime.timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        .sign(key, hashes.SHA256())
-    )
-    return certificate.public_bytes(serialization.Encoding.PEM), key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
 
 
 @pytest.mark.attack

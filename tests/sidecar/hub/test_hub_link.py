@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import datetime
-import ipaddress
 import os
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -13,9 +11,6 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from fleetprof_api.hub import hub_pb2, hub_pb2_grpc
 from fleetprof_api.hub.local_hub import HUB_SOCKET
 from fleetprof_api.private_directory import PrivateDirectory
@@ -24,6 +19,7 @@ from fleetprof_sidecar.hub.address import HubAddress, LocalHub
 from fleetprof_sidecar.hub.link import HubLink
 from fleetprof_sidecar.hub.outbox import Outbox
 from harness.hub.scripted_hub import write_state
+from harness.identity.keys import make_certificate
 
 Await = Callable[..., Any]
 
@@ -208,28 +204,8 @@ async def test_an_empty_token_file_is_named_and_tried_again(
 @pytest.fixture
 def authority(tmp_path: Path) -> tuple[Path, grpc.ServerCredentials]:
     """A certificate for 127.0.0.1 that signs itself: its file, and a server's credentials."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "hub")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = certificate.public_bytes(serialization.Encoding.PEM)
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path = tmp_path / "ca.pem"
-    path.write_bytes(pem)
-    return path, grpc.ssl_server_credentials([(secret, pem)])
+    path, key = make_certificate(tmp_path)
+    return path, grpc.ssl_server_credentials([(key.read_bytes(), path.read_bytes())])
 
 
 async def test_tls_is_verified_against_the_authority(
