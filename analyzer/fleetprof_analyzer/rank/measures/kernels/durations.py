@@ -5,12 +5,30 @@ Guarantees: pure; counts and sums are exact; adding does not depend on the order
 
 from collections.abc import Sequence
 from math import sqrt
+from typing import TypedDict
 
 import msgspec
 import numpy as np
+from fleetprof_api.report.report_tables import Histogram
 
-from fleetprof_analyzer.rank.measures.kernels.distribution import add_counts, count_buckets_by, quantile
+from fleetprof_analyzer.rank.measures.kernels.distribution import add_counts, count_buckets_by, quantile, to_histogram
 from fleetprof_analyzer.trace.trace import Int64s
+
+
+class Distribution(TypedDict):
+    """The fields that the report has of durations, ns but for the count."""
+
+    count: int
+    total_ns: int
+    mean_ns: int
+    min_ns: int
+    max_ns: int
+    deviation_ns: int
+    p25_ns: int
+    p50_ns: int
+    p75_ns: int
+    p99_ns: int
+    histogram: Histogram
 
 
 class Durations(msgspec.Struct, kw_only=True, frozen=True):
@@ -36,6 +54,22 @@ class Durations(msgspec.Struct, kw_only=True, frozen=True):
     def quantile_ns(self, permille: int) -> int:
         """A quantile, as exact as the buckets are, ns."""
         return min(max(quantile(self.buckets, permille), self.min_ns), self.max_ns)
+
+    def describe(self) -> Distribution:
+        """As the report's tables have it: the mean cut to whole ns, quantiles as exact as the buckets."""
+        return Distribution(
+            count=self.count,
+            total_ns=self.total_ns,
+            mean_ns=self.total_ns // self.count,
+            min_ns=self.min_ns,
+            max_ns=self.max_ns,
+            deviation_ns=round(self.deviation_ns),
+            p25_ns=self.quantile_ns(250),
+            p50_ns=self.quantile_ns(500),
+            p75_ns=self.quantile_ns(750),
+            p99_ns=self.quantile_ns(990),
+            histogram=to_histogram(self.buckets),
+        )
 
 
 def add_durations(parts: Sequence[Durations]) -> Durations:

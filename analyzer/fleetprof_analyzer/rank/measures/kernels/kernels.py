@@ -14,7 +14,7 @@ from fleetprof_api.report.rank_tables import DeviceWorkStatistics
 from fleetprof_api.report.report_tables import KernelOutlier, KernelStatistics, WorkClassName
 
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
-from fleetprof_analyzer.rank.measures.kernels.distribution import to_density, to_histogram
+from fleetprof_analyzer.rank.measures.kernels.distribution import to_density
 from fleetprof_analyzer.rank.measures.kernels.durations import Durations, add_durations, sum_by_group
 from fleetprof_analyzer.rank.measures.kernels.outlier_rule import FEWEST_OTHERS, LEAST_DIFFERENCE
 from fleetprof_analyzer.rank.measures.kernels.streams import KernelOnStream, list_streams, merge_streams, name_streams
@@ -183,19 +183,9 @@ def _merge(name: str, parts: Sequence[KernelGroup]) -> KernelStatistics:
     return KernelStatistics(
         name=name,
         work_class=cast("WorkClassName", WorkClass(parts[0].work_class).name.lower()),
-        count=whole.count,
-        total_ns=whole.total_ns,
-        mean_ns=whole.total_ns // whole.count,
-        min_ns=whole.min_ns,
-        max_ns=whole.max_ns,
-        deviation_ns=round(whole.deviation_ns),
-        p25_ns=whole.quantile_ns(250),
-        p50_ns=whole.quantile_ns(500),
-        p75_ns=whole.quantile_ns(750),
         p90_ns=whole.quantile_ns(900),
-        p99_ns=whole.quantile_ns(990),
         ranks=len(parts),
-        histogram=to_histogram(whole.buckets),
+        **whole.describe(),
     )
 
 

@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 from fleetprof_api.report.report_tables import KernelStream
 
-from fleetprof_analyzer.rank.measures.kernels.distribution import to_histogram
 from fleetprof_analyzer.rank.measures.kernels.durations import Durations, add_durations
 from fleetprof_analyzer.trace.trace import Int32s, Int64s, Place
 
@@ -90,18 +89,8 @@ def _describe(stream: str, durations: Durations, others: Sequence[Durations], ra
     around = add_durations(others) if others else None
     return KernelStream(
         stream=stream,
-        count=durations.count,
-        total_ns=durations.total_ns,
-        mean_ns=durations.total_ns // durations.count,
-        min_ns=durations.min_ns,
-        max_ns=durations.max_ns,
-        deviation_ns=round(durations.deviation_ns),
-        p25_ns=durations.quantile_ns(250),
-        p50_ns=durations.quantile_ns(500),
-        p75_ns=durations.quantile_ns(750),
-        p99_ns=durations.quantile_ns(990),
         others_mean_ns=around.total_ns // around.count if around else None,
         deviations=round((durations.mean_ns - around.mean_ns) / max(around.deviation_ns, 1.0), 1) if around else None,
         ranks=ranks,
-        histogram=to_histogram(durations.buckets),
+        **durations.describe(),
     )
