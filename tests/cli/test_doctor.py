@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_cli.doctor.checks import (
-    CheckVerdict,
+    Verdict,
     check_state,
     judge_environment,
     judge_interpreter,
@@ -35,15 +35,15 @@ NOW = 1000 * S
 @pytest.mark.parametrize(
     ("version", "kineto", "verdict", "advice"),
     [
-        ("2.15.0+cu132", True, CheckVerdict.OK, ""),
-        ("2.10.0", True, CheckVerdict.OK, ""),
-        ("2.9.1", True, CheckVerdict.WARN, "use 2.10 or later"),
-        ("2.4.0", True, CheckVerdict.WARN, "use 2.10 or later"),
-        ("2.2.0", True, CheckVerdict.FAIL, "too old"),
-        ("2.15.0", False, CheckVerdict.FAIL, "official build"),
+        ("2.15.0+cu132", True, Verdict.OK, ""),
+        ("2.10.0", True, Verdict.OK, ""),
+        ("2.9.1", True, Verdict.WARN, "use 2.10 or later"),
+        ("2.4.0", True, Verdict.WARN, "use 2.10 or later"),
+        ("2.2.0", True, Verdict.FAIL, "too old"),
+        ("2.15.0", False, Verdict.FAIL, "official build"),
     ],
 )
-def test_pytorch_is_judged_by_its_version(version: str, kineto: bool, verdict: CheckVerdict, advice: str) -> None:
+def test_pytorch_is_judged_by_its_version(version: str, kineto: bool, verdict: Verdict, advice: str) -> None:
     check = judge_torch(version, kineto, 0)
     assert check.verdict == verdict
     assert advice in check.advice
@@ -52,13 +52,13 @@ def test_pytorch_is_judged_by_its_version(version: str, kineto: bool, verdict: C
 @pytest.mark.parametrize(
     ("facts", "verdicts"),
     [
-        ({"error": "no such program", "missing": True}, {"interpreter": CheckVerdict.FAIL}),
-        ({"python": "3.11.7", "isolated": False, "error": "No module"}, {"pytorch": CheckVerdict.FAIL}),
-        ({"python": "3.8.1", "isolated": False, "error": ""}, {"interpreter": CheckVerdict.WARN}),
-        ({"python": "3.11.7", "isolated": True, "error": ""}, {"interpreter": CheckVerdict.WARN}),
+        ({"error": "no such program", "missing": True}, {"interpreter": Verdict.FAIL}),
+        ({"python": "3.11.7", "isolated": False, "error": "No module"}, {"pytorch": Verdict.FAIL}),
+        ({"python": "3.8.1", "isolated": False, "error": ""}, {"interpreter": Verdict.WARN}),
+        ({"python": "3.11.7", "isolated": True, "error": ""}, {"interpreter": Verdict.WARN}),
     ],
 )
-def test_the_interpreter_is_judged(facts: dict[str, Any], verdicts: dict[str, CheckVerdict]) -> None:
+def test_the_interpreter_is_judged(facts: dict[str, Any], verdicts: dict[str, Verdict]) -> None:
     found = {check.name: check for check in judge_interpreter("python3", facts)}
     for name, verdict in verdicts.items():
         assert found[name].verdict == verdict
@@ -77,14 +77,14 @@ def test_an_interpreter_says_what_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("environment", "verdict"),
     [
-        ({"KINETO_IPC_SOCKET_DIR": "/x"}, CheckVerdict.FAIL),
-        ({"KINETO_ONDEMAND_TRACE_DIR": "/x"}, CheckVerdict.FAIL),
-        ({"KINETO_CONFIG": "/x"}, CheckVerdict.WARN),
-        ({"FLEETPROF_AGENT": "0"}, CheckVerdict.WARN),
-        ({"FLEETPROF_AGENT": "1", "PATH": "/bin"}, CheckVerdict.OK),
+        ({"KINETO_IPC_SOCKET_DIR": "/x"}, Verdict.FAIL),
+        ({"KINETO_ONDEMAND_TRACE_DIR": "/x"}, Verdict.FAIL),
+        ({"KINETO_CONFIG": "/x"}, Verdict.WARN),
+        ({"FLEETPROF_AGENT": "0"}, Verdict.WARN),
+        ({"FLEETPROF_AGENT": "1", "PATH": "/bin"}, Verdict.OK),
     ],
 )
-def test_variables_that_are_in_the_way_are_named(environment: dict[str, str], verdict: CheckVerdict) -> None:
+def test_variables_that_are_in_the_way_are_named(environment: dict[str, str], verdict: Verdict) -> None:
     (check,) = judge_environment(environment)
     assert check.verdict == verdict
 
@@ -92,10 +92,10 @@ def test_variables_that_are_in_the_way_are_named(environment: dict[str, str], ve
 def test_secrets_that_others_can_read_are_named(state: StateDirectory) -> None:
     state.prepare()
     state.token()
-    assert [check.verdict for check in check_state(state)] == [CheckVerdict.OK]
+    assert [check.verdict for check in check_state(state)] == [Verdict.OK]
     state.token_file.chmod(0o644)
     (check,) = check_state(state)
-    assert (check.verdict, check.advice) == (CheckVerdict.FAIL, f"close it: chmod go= {state.token_file}")
+    assert (check.verdict, check.advice) == (Verdict.FAIL, f"close it: chmod go= {state.token_file}")
 
 
 def test_what_dead_runs_left_is_named(state: StateDirectory, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_what_dead_runs_left_is_named(state: StateDirectory, tmp_path: Path) -> 
         (dead.spool / "trace.json.gz").write_bytes(b"x" * 2048)
     with alive.hold(record(str(tmp_path / "alive"))):
         checks = list(judge_leftovers(run_folders(state), directories))
-    assert [check.verdict for check in checks] == [CheckVerdict.WARN] * 2
+    assert [check.verdict for check in checks] == [Verdict.WARN] * 2
     assert "2.0 KiB of traces not stored" in checks[0].found
     assert checks[0].advice.startswith("the next `fleetprof up` sends them")
     assert checks[1].advice.endswith(f"rm -r {tmp_path}/dead")
@@ -123,8 +123,8 @@ def test_a_socket_that_somebody_listens_at_is_of_a_run_with_another_state_direct
     directory.mkdir()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as held:
         held.bind(str(directory / "dynolog"))
-        assert [check.verdict for check in judge_leftovers([], [directory])] == [CheckVerdict.OK]
-    assert [check.verdict for check in judge_leftovers([], [directory])] == [CheckVerdict.WARN]
+        assert [check.verdict for check in judge_leftovers([], [directory])] == [Verdict.OK]
+    assert [check.verdict for check in judge_leftovers([], [directory])] == [Verdict.WARN]
 
 
 HOSTILE = [
@@ -145,7 +145,7 @@ def test_a_pasted_advice_touches_what_it_names_and_nothing_else(tmp_path: Path, 
     victim = tmp_path / name
     victim.mkdir()
     (tmp_path / "other").mkdir()
-    (check,) = [check for check in judge_leftovers([], [victim]) if check.verdict is CheckVerdict.WARN]
+    (check,) = [check for check in judge_leftovers([], [victim]) if check.verdict is Verdict.WARN]
     assert (check.found + check.advice).isprintable()
     command = check.advice.partition(": ")[2]
     subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True, timeout=60)
@@ -165,11 +165,11 @@ def test_nothing_of_another_user_is_named(
     os.chown(planted.parent, 12345, -1)
     assert planted not in socket_directories()
     os.chown(planted, 12345, -1)
-    assert [check.verdict for check in judge_leftovers([], [planted])] == [CheckVerdict.OK]
+    assert [check.verdict for check in judge_leftovers([], [planted])] == [Verdict.OK]
     state.prepare()
     os.chown(state.path, 12345, -1)
     (check,) = check_state(state)
-    assert (check.verdict, "another user" in check.found) == (CheckVerdict.FAIL, True)
+    assert (check.verdict, "another user" in check.found) == (Verdict.FAIL, True)
 
 
 def test_a_store_that_others_can_enter_is_named(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_store_that_others_can_enter_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     (check,) = judge_store(StoreLocation(directory=str(tmp_path / "store")))
     assert (check.verdict, check.advice) == (
-        CheckVerdict.WARN,
+        Verdict.WARN,
         f"unless it is meant for them: chmod -R go= {tmp_path}/store",
     )
     (tmp_path / "store").chmod(0o700)
@@ -211,37 +211,37 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False)
 @pytest.mark.parametrize(
     ("sidecar", "verdict", "finding"),
     [
-        (make_sidecar(make_trainer()), CheckVerdict.OK, "1 trainer asks for captures, 1 with the agent"),
-        (make_sidecar(), CheckVerdict.FAIL, "has it imported torch yet?"),
-        (make_sidecar(make_trainer(role=pb.LAUNCHER)), CheckVerdict.FAIL, "1 process, no trainer among them"),
+        (make_sidecar(make_trainer()), Verdict.OK, "1 trainer asks for captures, 1 with the agent"),
+        (make_sidecar(), Verdict.FAIL, "has it imported torch yet?"),
+        (make_sidecar(make_trainer(role=pb.LAUNCHER)), Verdict.FAIL, "1 process, no trainer among them"),
         (
             make_sidecar(make_trainer(role=pb.LAUNCHER, first_seen_unix_ns=NOW - 20 * S)),
-            CheckVerdict.WARN,
+            Verdict.WARN,
             "no trainer among them that asks for captures yet; the newest began 20s ago",
         ),
-        (make_sidecar(make_trainer(has_agent=False)), CheckVerdict.WARN, "captures start by time"),
-        (make_sidecar(make_trainer(step=None)), CheckVerdict.WARN, "waits for the first optimizer steps of all ranks"),
+        (make_sidecar(make_trainer(has_agent=False)), Verdict.WARN, "captures start by time"),
+        (make_sidecar(make_trainer(step=None)), Verdict.WARN, "waits for the first optimizer steps of all ranks"),
         (
             make_sidecar(make_trainer(step=None, has_agent=False, agent_waits=True)),
-            CheckVerdict.WARN,
+            Verdict.WARN,
             "waits for the first optimizer steps of all ranks",
         ),
-        (make_sidecar(make_trainer(rank=None)), CheckVerdict.WARN, "1 trainer does not tell its rank"),
-        (make_sidecar(make_trainer(poll_interval_ns=5 * S)), CheckVerdict.WARN, "polls every 5.0 s"),
-        (make_sidecar(make_trainer(busy=True)), CheckVerdict.OK, "1 process is being profiled"),
-        (make_sidecar(make_trainer(), heard_s=60), CheckVerdict.WARN, "last heard of 60s ago"),
-        (make_sidecar(heard_s=60, left=True), CheckVerdict.OK, "left 60s ago"),
-        (make_sidecar(make_trainer(), heard_s=-5), CheckVerdict.WARN, "its clock is 5.0 s ahead"),
+        (make_sidecar(make_trainer(rank=None)), Verdict.WARN, "1 trainer does not tell its rank"),
+        (make_sidecar(make_trainer(poll_interval_ns=5 * S)), Verdict.WARN, "polls every 5.0 s"),
+        (make_sidecar(make_trainer(busy=True)), Verdict.OK, "1 process is being profiled"),
+        (make_sidecar(make_trainer(), heard_s=60), Verdict.WARN, "last heard of 60s ago"),
+        (make_sidecar(heard_s=60, left=True), Verdict.OK, "left 60s ago"),
+        (make_sidecar(make_trainer(), heard_s=-5), Verdict.WARN, "its clock is 5.0 s ahead"),
     ],
 )
-def test_what_the_hub_sees_is_judged(sidecar: pb.SidecarStatus, verdict: CheckVerdict, finding: str) -> None:
+def test_what_the_hub_sees_is_judged(sidecar: pb.SidecarStatus, verdict: Verdict, finding: str) -> None:
     checks = list(judge_fleet([sidecar], NOW))
     assert any(check.verdict == verdict and finding in f"{check.found} {check.advice}" for check in checks), checks
 
 
 def test_a_job_that_has_ended_is_no_fault() -> None:
     checks = list(judge_fleet([make_sidecar(heard_s=60, left=True), make_sidecar(make_trainer())], NOW))
-    assert {check.verdict for check in checks} == {CheckVerdict.OK}
+    assert {check.verdict for check in checks} == {Verdict.OK}
     assert [check.name for check in checks].count("job train") == 1
 
 
@@ -265,7 +265,7 @@ def test_a_bucket_needs_a_rule_of_its_owner(location: StoreLocation, advice: lis
     checks = list(judge_store(location))
     assert len(checks) == len(advice)
     for check, phrase in zip(checks, advice, strict=True):
-        assert (check.verdict, check.found) == (CheckVerdict.OK, "s3://b/p")
+        assert (check.verdict, check.found) == (Verdict.OK, "s3://b/p")
         assert phrase in check.advice
 
 
@@ -280,7 +280,7 @@ def test_a_job_without_the_agent_is_warned_of_its_forks() -> None:
 
 def test_no_sidecar_at_all_is_a_warning() -> None:
     (check,) = judge_fleet([], NOW)
-    assert check.verdict == CheckVerdict.WARN
+    assert check.verdict == Verdict.WARN
 
 
 def test_the_command_says_it_in_json_and_in_its_code(fleetprof: Callable[..., Finished], tmp_path: Path) -> None:

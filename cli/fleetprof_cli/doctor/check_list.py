@@ -9,15 +9,15 @@ from fleetprof_api.plain_text import make_printable
 from rich.console import Console
 from rich.text import Text
 
-from fleetprof_cli.doctor.checks import Check, CheckVerdict
+from fleetprof_cli.doctor.checks import Check, Verdict
 
-_STYLES: Final = {CheckVerdict.OK: "green", CheckVerdict.WARN: "yellow", CheckVerdict.FAIL: "bold red"}
+_STYLES: Final = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "bold red"}
 
 
 def print_checks(checks: Sequence[Check], form: str) -> None:
     """As `json`, or as `text`: what was found, and below it what to do."""
     if form == "json":
-        failed = any(check.verdict == CheckVerdict.FAIL for check in checks)
+        failed = any(check.verdict == Verdict.FAIL for check in checks)
         click.echo(json.dumps({"ok": not failed, "checks": [check.document() for check in checks]}, indent=2))
         return
     console = Console(highlight=False)

@@ -61,7 +61,7 @@ print("\\n" + json.dumps(facts))
 """
 
 
-class CheckVerdict(StrEnum):
+class Verdict(StrEnum):
     """How much a finding matters."""
 
     OK = "ok"
@@ -74,7 +74,7 @@ class Check:
     """One finding: what was looked at, what was found, what to do about it."""
 
     name: str
-    verdict: CheckVerdict
+    verdict: Verdict
     found: str
     advice: str = ""
 
@@ -118,13 +118,13 @@ def judge_interpreter(python: str, facts: Mapping[str, Any]) -> Iterable[Check]:
     """Python and PyTorch of the interpreter that trains. Source of the versions: docs/limits.md."""
     other = "name the interpreter that trains: fleetprof doctor --python PATH"
     if facts.get("missing"):
-        yield Check("interpreter", CheckVerdict.FAIL, f"{python}: {facts['error']}", other)
+        yield Check("interpreter", Verdict.FAIL, f"{python}: {facts['error']}", other)
         return
     version = facts["python"]
     agent_runs = _numbers(version) >= (3, 9)
     yield Check(
         "interpreter",
-        CheckVerdict.OK if agent_runs and not facts["isolated"] else CheckVerdict.WARN,
+        Verdict.OK if agent_runs and not facts["isolated"] else Verdict.WARN,
         f"{python}: Python {version}",
         f"the agent needs Python 3.9 or later; {_NO_AGENT}"
         if not agent_runs
@@ -133,11 +133,11 @@ def judge_interpreter(python: str, facts: Mapping[str, Any]) -> Iterable[Check]:
         else "",
     )
     if "torch" not in facts:
-        yield Check("pytorch", CheckVerdict.FAIL, f"not importable: {facts.get('error', '')}", other)
+        yield Check("pytorch", Verdict.FAIL, f"not importable: {facts.get('error', '')}", other)
         return
     yield judge_torch(facts["torch"], facts["kineto"], facts["devices"])
     if facts.get("sitecustomize"):
-        yield Check("sitecustomize", CheckVerdict.OK, f"{facts['sitecustomize']} exists; the agent calls it first")
+        yield Check("sitecustomize", Verdict.OK, f"{facts['sitecustomize']} exists; the agent calls it first")
 
 
 def judge_torch(version: str, kineto: bool, devices: int | None = None) -> Check:
@@ -145,30 +145,24 @@ def judge_torch(version: str, kineto: bool, devices: int | None = None) -> Check
     found = f"{version}, {devices} CUDA devices" if devices else f"{version}, no CUDA device: operators only"
     found = version if devices is None else found
     if not kineto:
-        return Check("pytorch", CheckVerdict.FAIL, f"{found}; built without Kineto", "use an official build of PyTorch")
+        return Check("pytorch", Verdict.FAIL, f"{found}; built without Kineto", "use an official build of PyTorch")
     release = _numbers(version)
     if release < (2, 3):
-        return Check("pytorch", CheckVerdict.FAIL, found, "too old: use PyTorch 2.10 or later (tested: 2.13 and 2.15)")
+        return Check("pytorch", Verdict.FAIL, found, "too old: use PyTorch 2.10 or later (tested: 2.13 and 2.15)")
     if release < (2, 10):
         advice = "before 2.10 captures are off, as Kineto may crash at start-up (pytorch#163545); use 2.10 or later"
-        return Check("pytorch", CheckVerdict.WARN, found, advice)
-    return Check("pytorch", CheckVerdict.OK, found)
+        return Check("pytorch", Verdict.WARN, found, advice)
+    return Check("pytorch", Verdict.OK, found)
 
 
 def judge_environment(environment: Mapping[str, str]) -> Iterable[Check]:
     """Variables that `fleetprof run` leaves as they are because somebody set them."""
     advice = {
-        "KINETO_IPC_SOCKET_DIR": (CheckVerdict.FAIL, "the job would ask another daemon than our sidecar: unset it"),
-        "KINETO_ONDEMAND_TRACE_DIR": (
-            CheckVerdict.FAIL,
-            "PyTorch after 2.13 would refuse to write where we look: unset it",
-        ),
-        "KINETO_CONFIG": (
-            CheckVerdict.WARN,
-            "the poll interval is what that file says, 5 s by default: unset it for 1 s",
-        ),
-        "KINETO_DAEMON_INIT_DELAY_S": (CheckVerdict.WARN, "delays the first poll in PyTorch 2.3 to 2.6: unset it"),
-        "FLEETPROF_AGENT": (CheckVerdict.WARN, f"the agent is off; {_NO_AGENT}: unset it"),
+        "KINETO_IPC_SOCKET_DIR": (Verdict.FAIL, "the job would ask another daemon than our sidecar: unset it"),
+        "KINETO_ONDEMAND_TRACE_DIR": (Verdict.FAIL, "PyTorch after 2.13 would refuse to write where we look: unset it"),
+        "KINETO_CONFIG": (Verdict.WARN, "the poll interval is what that file says, 5 s by default: unset it for 1 s"),
+        "KINETO_DAEMON_INIT_DELAY_S": (Verdict.WARN, "delays the first poll in PyTorch 2.3 to 2.6: unset it"),
+        "FLEETPROF_AGENT": (Verdict.WARN, f"the agent is off; {_NO_AGENT}: unset it"),
     }
     clean = True
     for name, (verdict, what) in advice.items():
@@ -178,7 +172,7 @@ def judge_environment(environment: Mapping[str, str]) -> Iterable[Check]:
         clean = False
         yield Check(f"environment {name}", verdict, f"set to {value!r}", what)
     if clean:
-        yield Check("environment", CheckVerdict.OK, "nothing in it conflicts with fleetprof")
+        yield Check("environment", Verdict.OK, "nothing in it conflicts with fleetprof")
 
 
 def check_socket_directory() -> Check:
@@ -186,12 +180,10 @@ def check_socket_directory() -> Check:
     try:
         directory = make_socket_directory()
     except (Failure, OSError) as error:
-        return Check("socket directory", CheckVerdict.FAIL, str(error), "set TMPDIR to a short, writable path")
+        return Check("socket directory", Verdict.FAIL, str(error), "set TMPDIR to a short, writable path")
     directory.rmdir()  # what is above it stays, as ever
     return Check(
-        "socket directory",
-        CheckVerdict.OK,
-        f"{quote_path(directory.parent)} can be used ({len(str(directory))} characters)",
+        "socket directory", Verdict.OK, f"{quote_path(directory.parent)} can be used ({len(str(directory))} characters)"
     )
 
 
@@ -199,23 +191,20 @@ def check_state(state: StateDirectory) -> Iterable[Check]:
     """The state directory and its secrets."""
     if not state.path.is_dir():
         yield Check(
-            "state directory",
-            CheckVerdict.WARN,
-            f"{quote_path(state.path)} is not there yet",
-            "`fleetprof up` makes it",
+            "state directory", Verdict.WARN, f"{quote_path(state.path)} is not there yet", "`fleetprof up` makes it"
         )
         return
     if not os.access(state.path, os.W_OK):
         yield Check(
             "state directory",
-            CheckVerdict.FAIL,
+            Verdict.FAIL,
             f"{quote_path(state.path)} cannot be written",
             "choose another: --state DIR",
         )
         return
     if not _is_own(state.path):
         found = f"{quote_path(state.path)} belongs to another user"
-        yield Check("state directory", CheckVerdict.FAIL, found, "choose another: --state DIR")
+        yield Check("state directory", Verdict.FAIL, found, "choose another: --state DIR")
         return
     open_to_others = [
         quote_path(path)
@@ -224,9 +213,9 @@ def check_state(state: StateDirectory) -> Iterable[Check]:
     ]
     if open_to_others:
         advice = f"close it: chmod go= {' '.join(open_to_others)}"
-        yield Check("state directory", CheckVerdict.FAIL, "others can read " + ", ".join(open_to_others), advice)
+        yield Check("state directory", Verdict.FAIL, "others can read " + ", ".join(open_to_others), advice)
     else:
-        yield Check("state directory", CheckVerdict.OK, quote_path(state.path))
+        yield Check("state directory", Verdict.OK, quote_path(state.path))
 
 
 def _is_own(path: Path) -> bool:
@@ -248,15 +237,9 @@ def judge_space(name: str, path: Path, advice: str) -> Check:
     while not path.exists():
         path = path.parent
     free = shutil.disk_usage(path).free
-    verdict = (
-        CheckVerdict.OK
-        if free >= _WARN_BELOW_BYTES
-        else CheckVerdict.WARN
-        if free >= _FAIL_BELOW_BYTES
-        else CheckVerdict.FAIL
-    )
+    verdict = Verdict.OK if free >= _WARN_BELOW_BYTES else Verdict.WARN if free >= _FAIL_BELOW_BYTES else Verdict.FAIL
     return Check(
-        name, verdict, f"{size_text(free)} free at {quote_path(path)}", "" if verdict == CheckVerdict.OK else advice
+        name, verdict, f"{size_text(free)} free at {quote_path(path)}", "" if verdict == Verdict.OK else advice
     )
 
 
@@ -265,12 +248,10 @@ def judge_store(location: StoreLocation) -> Iterable[Check]:
     if location.bucket:
         rule = "AbortIncompleteMultipartUpload"
         advice = f"unless it is there, give the bucket a lifecycle rule with {rule} (docs/limits.md)"
-        yield Check("store", CheckVerdict.OK, location.address(), advice)
+        yield Check("store", Verdict.OK, location.address(), advice)
     elif _is_own(folder := Path(location.directory)) and _is_open(folder) and _is_open(folder.parent):
         advice = f"unless it is meant for them: chmod -R go= {quote_path(folder)}"
-        yield Check(
-            "store", CheckVerdict.WARN, f"others can enter {quote_path(folder)}, which was there before", advice
-        )
+        yield Check("store", Verdict.WARN, f"others can enter {quote_path(folder)}, which was there before", advice)
 
 
 def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -> Iterable[Check]:
@@ -294,19 +275,19 @@ def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -
         )
         sends = "the next `fleetprof up` sends them; " if unsent else ""
         yield Check(
-            "leftovers", CheckVerdict.WARN, found, f"{sends}when you do not need it: rm -r {quote_path(folder.path)}"
+            "leftovers", Verdict.WARN, found, f"{sends}when you do not need it: rm -r {quote_path(folder.path)}"
         )
     for directory in directories:
         if str(directory) not in alive and _is_own(directory) and not is_listened_at(directory):
             clean = False
             yield Check(
                 "leftovers",
-                CheckVerdict.WARN,
+                Verdict.WARN,
                 f"socket directory {quote_path(directory)} of a run that has ended",
                 f"when no job uses it: rm -r {quote_path(directory)}",
             )
     if clean:
-        yield Check("leftovers", CheckVerdict.OK, "none")
+        yield Check("leftovers", Verdict.OK, "none")
 
 
 def _numbers(version: str) -> tuple[int, int]:

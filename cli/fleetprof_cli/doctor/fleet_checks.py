@@ -9,7 +9,7 @@ from typing import Final
 from fleetprof_api.hub import hub_pb2 as pb
 
 from fleetprof_cli.capture.jobs import group_jobs
-from fleetprof_cli.doctor.checks import Check, CheckVerdict
+from fleetprof_cli.doctor.checks import Check, Verdict
 from fleetprof_cli.durations import say_duration
 from fleetprof_cli.local.hub_client import HubClient
 from fleetprof_cli.local.state import StateDirectory
@@ -28,23 +28,23 @@ async def ask_hub(state: StateDirectory, now_unix_ns: int) -> list[Check]:
         async with HubClient(state) as hub:
             sidecars = await hub.fleet()
     except Failure as error:
-        return [Check("hub", CheckVerdict.FAIL, error.message, error.next_step)]
+        return [Check("hub", Verdict.FAIL, error.message, error.next_step)]
     record = state.hub()
     assert record is not None
-    return [Check("hub", CheckVerdict.OK, f"answers at {record.address}"), *judge_fleet(sidecars, now_unix_ns)]
+    return [Check("hub", Verdict.OK, f"answers at {record.address}"), *judge_fleet(sidecars, now_unix_ns)]
 
 
 def judge_fleet(sidecars: Sequence[pb.SidecarStatus], now_unix_ns: int) -> Iterable[Check]:
     """Every sidecar and every job that it sees."""
     if not sidecars:
-        yield Check("sidecars", CheckVerdict.WARN, "none is connected", "start a job with: fleetprof run -- COMMAND")
+        yield Check("sidecars", Verdict.WARN, "none is connected", "start a job with: fleetprof run -- COMMAND")
         return
     for sidecar in sidecars:
         yield _judge_sidecar(sidecar, now_unix_ns)
     hosts = len({sidecar.identity.host_name for sidecar in sidecars if sidecar.connected_unix_ns})
     if hosts > 1:
         advice = "captures that start by time and reports compare their clocks: synchronize them (chronyc tracking)"
-        yield Check("clocks", CheckVerdict.OK, f"the sidecars run on {hosts} hosts", advice)
+        yield Check("clocks", Verdict.OK, f"the sidecars run on {hosts} hosts", advice)
     for running in group_jobs(sidecars):
         trainers = running.trainers()
         name = f"job {running.job.name}"
@@ -60,10 +60,10 @@ def _judge_start(name: str, processes: Sequence[pb.Process], now_unix_ns: int) -
     newest = max((process.first_seen_unix_ns for process in processes), default=0)
     if now_unix_ns - newest < _START_NS:
         since = say_duration(now_unix_ns - newest)
-        return Check(name, CheckVerdict.WARN, f"{found} yet; the newest began {since} ago", "a capture waits for it")
+        return Check(name, Verdict.WARN, f"{found} yet; the newest began {since} ago", "a capture waits for it")
     return Check(
         name,
-        CheckVerdict.FAIL,
+        Verdict.FAIL,
         found,
         "has it imported torch yet? is its PyTorch in order (above)? was KINETO_USE_DAEMON removed on the way?",
     )
@@ -80,14 +80,14 @@ def _judge_sidecar(sidecar: pb.SidecarStatus, now_unix_ns: int) -> Check:
     if not sidecar.connected_unix_ns:
         found = f"left {say_duration(age)} ago"
         advice = "if its job still runs, look at its log: runs/*/sidecar.log in the state directory"
-        return Check(name, CheckVerdict.OK, found, advice)
+        return Check(name, Verdict.OK, found, advice)
     found = f"{_count(len(sidecar.processes), 'process', 'processes')}, last heard of {say_duration(age)} ago"
     if age < -_AHEAD_NS:
         advice = "the clocks of the machines differ: captures that start by time will not line up; run chrony or ntpd"
-        return Check(name, CheckVerdict.WARN, f"its clock is {duration_text(-age)} ahead", advice)
+        return Check(name, Verdict.WARN, f"its clock is {duration_text(-age)} ahead", advice)
     if age > _SILENT_NS:
-        return Check(name, CheckVerdict.WARN, found, "look at its log: runs/*/sidecar.log in the state directory")
-    return Check(name, CheckVerdict.OK, found)
+        return Check(name, Verdict.WARN, found, "look at its log: runs/*/sidecar.log in the state directory")
+    return Check(name, Verdict.OK, found)
 
 
 def _judge_trainers(name: str, trainers: Sequence[pb.Process]) -> Iterable[Check]:
@@ -101,22 +101,22 @@ def _judge_trainers(name: str, trainers: Sequence[pb.Process]) -> Iterable[Check
             "without the agent on all ranks captures start by time, and a plain os.fork() child of the others hangs at "
             "sys.exit (docs/limits.md): no PYTHONPATH, python -I, or --no-agent?"
         )
-        yield Check(name, CheckVerdict.WARN, found, advice)
+        yield Check(name, Verdict.WARN, found, advice)
     elif stepping < len(trainers):
         yield Check(
-            name, CheckVerdict.WARN, found, "a capture of iterations waits for the first optimizer steps of all ranks"
+            name, Verdict.WARN, found, "a capture of iterations waits for the first optimizer steps of all ranks"
         )
     else:
-        yield Check(name, CheckVerdict.OK, found)
+        yield Check(name, Verdict.OK, found)
     if ranked < len(trainers):
         advice = "ranks are numbered by the hub; set RANK, or use a launcher that does"
         silent = len(trainers) - ranked
         rank = "1 trainer does not tell its rank" if silent == 1 else f"{silent} trainers do not tell their ranks"
-        yield Check(name, CheckVerdict.WARN, rank, advice)
+        yield Check(name, Verdict.WARN, rank, advice)
     slowest = max(process.poll_interval_ns for process in trainers)
     if slowest > _SLOW_POLL_NS:
         advice = "each start waits for the slowest poll; unset KINETO_CONFIG to have it at 1 s"
-        yield Check(name, CheckVerdict.WARN, f"polls every {duration_text(slowest)}", advice)
+        yield Check(name, Verdict.WARN, f"polls every {duration_text(slowest)}", advice)
     busy = [str(process.pid) for process in trainers if process.busy]
     if busy:
-        yield Check(name, CheckVerdict.OK, f"{_count(len(busy), 'process is', 'processes are')} being profiled now")
+        yield Check(name, Verdict.OK, f"{_count(len(busy), 'process is', 'processes are')} being profiled now")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from fleetprof_api import __version__
-from fleetprof_cli.doctor.checks import CheckVerdict
+from fleetprof_cli.doctor.checks import Verdict
 from fleetprof_cli.kubernetes.doctor.observation import Observation, PodObservation, Unknown
 from fleetprof_cli.kubernetes.doctor.pod_checks import judge_pods
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
@@ -24,7 +24,7 @@ from harness.kubernetes.doctor_facts import (
 
 def test_a_pod_in_order_is_said_to_be() -> None:
     checks = list(judge_pods(make_facts(inject(PLAIN)), "Job/train"))
-    assert {check.verdict for check in checks} == {CheckVerdict.OK}, say(checks)
+    assert {check.verdict for check in checks} == {Verdict.OK}, say(checks)
     assert "container train is set up to ask for captures" in say(checks)
     assert "connected to the hub at fleetprof-hub:8443" in say(checks)
 
@@ -177,7 +177,7 @@ SILENT: list[tuple[str, Observation, str, str]] = [
 
 @pytest.mark.parametrize(("facts", "found", "advice"), [row[1:] for row in SILENT], ids=[row[0] for row in SILENT])
 def test_why_a_pod_does_not_answer(facts: Observation, found: str, advice: str) -> None:
-    failures = [check for check in judge_pods(facts, "Job/train") if check.verdict == CheckVerdict.FAIL]
+    failures = [check for check in judge_pods(facts, "Job/train") if check.verdict == Verdict.FAIL]
     assert len(failures) == 1, say(failures)
     assert found in failures[0].found
     assert advice in failures[0].advice
@@ -206,7 +206,7 @@ def test_why_a_pod_does_not_answer(facts: Observation, found: str, advice: str) 
 def test_what_fails_nothing(facts: Observation, verdict: str, found: str) -> None:
     checks = list(judge_pods(facts, "Job/train"))
     assert any(check.verdict == verdict and found in check.found for check in checks), say(checks)
-    assert not any(check.verdict == CheckVerdict.FAIL for check in checks)
+    assert not any(check.verdict == Verdict.FAIL for check in checks)
 
 
 def test_a_large_job_is_summed_up() -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from fleetprof_cli.doctor.checks import CheckVerdict
+from fleetprof_cli.doctor.checks import Verdict
 from fleetprof_cli.kubernetes.doctor.installation_checks import judge_installation, judge_namespace
 from fleetprof_cli.kubernetes.doctor.observation import Observation, Unknown
 from fleetprof_cli.kubernetes.doctor.pod_checks import judge_latest
@@ -65,7 +65,7 @@ def test_what_is_said_of_the_installation(facts: Observation, verdict: str, foun
 def test_what_is_said_of_the_namespace(namespace: Any, found: str) -> None:
     (check,) = judge_namespace(make_facts(namespace=namespace), "team")
     assert found in check.found
-    assert check.verdict == CheckVerdict.OK
+    assert check.verdict == Verdict.OK
 
 
 def make_request(status: str, reason: str) -> RequestState:

@@ -12,7 +12,7 @@ import time
 import click
 
 from fleetprof_cli.doctor.check_list import print_checks
-from fleetprof_cli.doctor.checks import CheckVerdict, check_machine
+from fleetprof_cli.doctor.checks import Verdict, check_machine
 from fleetprof_cli.doctor.fleet_checks import ask_hub
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.local.state import StateDirectory
@@ -28,6 +28,6 @@ def command(state: StateDirectory, *, python: str | None, output: str) -> None:
     """Find what is wrong with this set-up and say what to do."""
     python = python or shutil.which("python") or shutil.which("python3") or sys.executable
     checks = [*check_machine(state, python, os.environ), *asyncio.run(ask_hub(state, time.time_ns()))]
-    failed = any(check.verdict == CheckVerdict.FAIL for check in checks)
+    failed = any(check.verdict == Verdict.FAIL for check in checks)
     print_checks(checks, output)
     sys.exit(ExitCode.FAILED if failed else ExitCode.DONE)

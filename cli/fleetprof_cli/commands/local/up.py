@@ -16,7 +16,7 @@ import click
 from fleetprof_api.memory_shortage import SERVICE, go_first
 from fleetprof_api.process.address import HostPort, is_loopback, parse_host_port
 
-from fleetprof_cli.doctor.checks import CheckVerdict, judge_store
+from fleetprof_cli.doctor.checks import Verdict, judge_store
 from fleetprof_cli.local.leftovers import send_leftovers
 from fleetprof_cli.local.network import TlsFiles, advertise, make_certificate
 from fleetprof_cli.local.state import StateDirectory
@@ -162,7 +162,7 @@ async def _serve(
     async with run_hub(state, listen, location, metrics=metrics, otlp=otlp) as record:
         say(f"the hub answers at {record.address}; results go to {location.address()}")
         for check in judge_store(location):
-            if check.verdict is CheckVerdict.WARN:
+            if check.verdict is Verdict.WARN:
                 say(f"{check.found}; {check.advice}")
         say("start a job in another terminal: fleetprof run -- torchrun train.py; then: fleetprof capture")
         beside = [asyncio.create_task(send_leftovers(state))]

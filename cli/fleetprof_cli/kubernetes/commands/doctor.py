@@ -13,7 +13,7 @@ from fleetprof_api.request import Target
 from pydantic import ValidationError
 
 from fleetprof_cli.doctor.check_list import print_checks
-from fleetprof_cli.doctor.checks import Check, CheckVerdict
+from fleetprof_cli.doctor.checks import Check, Verdict
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubernetes.connection import ClusterPlace, connect
 from fleetprof_cli.kubernetes.doctor.installation_checks import judge_installation, judge_namespace
@@ -40,7 +40,7 @@ def command(target: str | None, selector: str, ask_torch: bool, output: str, **f
         raise click.UsageError("say what to look at, once: KIND/NAME or -l LABELS")
     checks = asyncio.run(_look(read_place(flags), target or "", selector, ask_torch))
     print_checks(checks, output)
-    sys.exit(ExitCode.FAILED if any(check.verdict == CheckVerdict.FAIL for check in checks) else ExitCode.DONE)
+    sys.exit(ExitCode.FAILED if any(check.verdict == Verdict.FAIL for check in checks) else ExitCode.DONE)
 
 
 async def _look(place: ClusterPlace, reference: str, selector: str, ask_torch: bool) -> list[Check]:

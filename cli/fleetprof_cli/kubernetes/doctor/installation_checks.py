@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from fleetprof_api.pods import INJECT_LABEL
 
-from fleetprof_cli.doctor.checks import Check, CheckVerdict
+from fleetprof_cli.doctor.checks import Check, Verdict
 from fleetprof_cli.kubernetes.doctor.observation import Observation, Unknown
 
 _INSTALL: Final = "install it with the chart: docs/install.md"
@@ -26,10 +26,10 @@ def judge_installation(facts: Observation) -> Iterable[Check]:
 
 def _judge_kind(facts: Observation) -> Check:
     if isinstance(facts.has_kind, Unknown):
-        return Check("fleetprof", CheckVerdict.WARN, f"cannot be looked for: {facts.has_kind.why}", _NOT_SEEN)
+        return Check("fleetprof", Verdict.WARN, f"cannot be looked for: {facts.has_kind.why}", _NOT_SEEN)
     if not facts.has_kind:
-        return Check("fleetprof", CheckVerdict.FAIL, "this cluster has no ProfileRequests", _INSTALL)
-    return Check("fleetprof", CheckVerdict.OK, "this cluster has ProfileRequests")
+        return Check("fleetprof", Verdict.FAIL, "this cluster has no ProfileRequests", _INSTALL)
+    return Check("fleetprof", Verdict.OK, "this cluster has ProfileRequests")
 
 
 def _judge_rights(rights: Mapping[str, bool]) -> Iterable[Check]:
@@ -38,32 +38,32 @@ def _judge_rights(rights: Mapping[str, bool]) -> Iterable[Check]:
         found = f"you may not {', '.join(missing)} profilerequests.fleetprof.io in this namespace"
         role = "fleetprof-viewer" if missing == ["get"] else "fleetprof-editor"
         advice = f"an administrator can bind you the ClusterRole {role} here (docs/rbac-and-s3.md)"
-        yield Check("your rights", CheckVerdict.FAIL, found, advice)
+        yield Check("your rights", Verdict.FAIL, found, advice)
     else:
-        yield Check("your rights", CheckVerdict.OK, "you may ask for captures in this namespace")
+        yield Check("your rights", Verdict.OK, "you may ask for captures in this namespace")
 
 
 def _judge_webhook(webhooks: Any) -> Iterable[Check]:
     if isinstance(webhooks, Unknown):
-        yield Check("webhook", CheckVerdict.OK, f"not checked: {webhooks.why}", _NOT_SEEN)
+        yield Check("webhook", Verdict.OK, f"not checked: {webhooks.why}", _NOT_SEEN)
         return
     hooks = [hook for configuration in webhooks for hook in configuration.get("webhooks") or ()]
     injecting = [hook for hook in hooks if "inject" in str(hook.get("name"))]
     if not injecting:
         advice = "install the chart with webhook.enabled, or use `fleetprof inject -f job.yaml` (docs/injection.md)"
-        yield Check("webhook", CheckVerdict.WARN, "there is none: no pod gets its sidecar by itself", advice)
+        yield Check("webhook", Verdict.WARN, "there is none: no pod gets its sidecar by itself", advice)
     elif any(not (hook.get("clientConfig") or {}).get("caBundle") for hook in injecting):
         advice = "the operator (or cert-manager) fills it in: look at the operator's log"
         yield Check(
-            "webhook", CheckVerdict.FAIL, "its configuration has no CA bundle, so the API server cannot call it", advice
+            "webhook", Verdict.FAIL, "its configuration has no CA bundle, so the API server cannot call it", advice
         )
     else:
-        yield Check("webhook", CheckVerdict.OK, "is configured")
+        yield Check("webhook", Verdict.OK, "is configured")
 
 
 def _judge_deployments(deployments: Any) -> Iterable[Check]:
     if isinstance(deployments, Unknown):
-        yield Check("operator", CheckVerdict.OK, f"not checked: {deployments.why}", _NOT_SEEN)
+        yield Check("operator", Verdict.OK, f"not checked: {deployments.why}", _NOT_SEEN)
         return
     for deployment in deployments:
         metadata, status = deployment["metadata"], deployment.get("status") or {}
@@ -73,27 +73,27 @@ def _judge_deployments(deployments: Any) -> Iterable[Check]:
         found = f"{ready} of {wanted} pods of {namespace}/{name} are ready"
         if not wanted:
             advice = f"kubectl scale deployment {name} -n {namespace} --replicas=1"
-            yield Check(component, CheckVerdict.FAIL, f"{namespace}/{name} is scaled to zero", advice)
+            yield Check(component, Verdict.FAIL, f"{namespace}/{name} is scaled to zero", advice)
         elif ready >= wanted:
-            yield Check(component, CheckVerdict.OK, found)
+            yield Check(component, Verdict.OK, found)
         elif ready:
-            yield Check(component, CheckVerdict.WARN, found, f"kubectl describe deployment {name} -n {namespace}")
+            yield Check(component, Verdict.WARN, found, f"kubectl describe deployment {name} -n {namespace}")
         else:
-            yield Check(component, CheckVerdict.FAIL, found, f"kubectl describe deployment {name} -n {namespace}")
+            yield Check(component, Verdict.FAIL, found, f"kubectl describe deployment {name} -n {namespace}")
 
 
 def judge_namespace(facts: Observation, name: str) -> Iterable[Check]:
     """Whether pods of the namespace get sidecars."""
     if isinstance(facts.namespace, Unknown):
-        yield Check("namespace", CheckVerdict.OK, f"not checked: {facts.namespace.why}")
+        yield Check("namespace", Verdict.OK, f"not checked: {facts.namespace.why}")
         return
     labels = (facts.namespace.get("metadata") or {}).get("labels") or {}
     if labels.get(INJECT_LABEL) == "true":
-        yield Check("namespace", CheckVerdict.OK, f"{name} is labelled {INJECT_LABEL}=true: its new pods get sidecars")
+        yield Check("namespace", Verdict.OK, f"{name} is labelled {INJECT_LABEL}=true: its new pods get sidecars")
     else:
         yield Check(
             "namespace",
-            CheckVerdict.OK,
+            Verdict.OK,
             f"{name} is not labelled {INJECT_LABEL}=true: only pods that are labelled so get sidecars",
             f"to have all new pods here injected: kubectl label namespace {name} {INJECT_LABEL}=true",
         )

@@ -19,7 +19,7 @@ from fleetprof_api.pods import (
 from fleetprof_operator.injection.pods.trainer_container import choose_trainer
 from fleetprof_operator.kubernetes.pod_trouble import explain
 
-from fleetprof_cli.doctor.checks import Check, CheckVerdict, judge_torch
+from fleetprof_cli.doctor.checks import Check, Verdict, judge_torch
 from fleetprof_cli.kubernetes.doctor.missing_sidecar import explain_missing
 from fleetprof_cli.kubernetes.doctor.observation import Observation, PodObservation, Unknown
 from fleetprof_cli.kubernetes.request_state import RequestState
@@ -35,17 +35,17 @@ _KINETO_CONFIG: Final = f"{SOCKET_DIRECTORY}/{KINETO_CONFIG_FILE}"
 def judge_pods(facts: Observation, target: str) -> Iterable[Check]:
     """Every pod; where there are many, the first ones and how many more."""
     if isinstance(facts.pods, Unknown):
-        yield Check("pods", CheckVerdict.FAIL, f"those of {target} cannot be read: {facts.pods.why}")
+        yield Check("pods", Verdict.FAIL, f"those of {target} cannot be read: {facts.pods.why}")
         return
     if not facts.pods:
         advice = "is the job running, in this namespace (-n), under this name? a request that is applied waits for pods"
-        yield Check("pods", CheckVerdict.FAIL, f"{target} has no pod", advice)
+        yield Check("pods", Verdict.FAIL, f"{target} has no pod", advice)
         return
     for pod_facts in facts.pods[:_SHOWN]:
         yield from judge_pod(pod_facts, facts)
     if len(facts.pods) > _SHOWN:
         injected = sum(INJECTED_ANNOTATION in _annotations(other.pod) for other in facts.pods)
-        yield Check("pods", CheckVerdict.OK, f"{len(facts.pods)} in all, {injected} of them injected")
+        yield Check("pods", Verdict.OK, f"{len(facts.pods)} in all, {injected} of them injected")
 
 
 def judge_pod(facts: PodObservation, around: Observation) -> Iterator[Check]:
@@ -54,7 +54,7 @@ def judge_pod(facts: PodObservation, around: Observation) -> Iterator[Check]:
     name = f"pod {pod['metadata']['name']}"
     phase = (pod.get("status") or {}).get("phase")
     if phase in ("Succeeded", "Failed"):
-        yield Check(name, CheckVerdict.WARN, f"has ended ({phase})", "capture a job while it trains")
+        yield Check(name, Verdict.WARN, f"has ended ({phase})", "capture a job while it trains")
         return
     version = _annotations(pod).get(INJECTED_ANNOTATION)
     if version is None:
@@ -62,11 +62,11 @@ def judge_pod(facts: PodObservation, around: Observation) -> Iterator[Check]:
         return
     sidecar = _judge_sidecar(name, pod)
     yield sidecar
-    if sidecar.verdict == CheckVerdict.FAIL:
+    if sidecar.verdict == Verdict.FAIL:
         return
     if version != __version__:
         advice = "pods keep the sidecar that they were made with; start the job again to have the new one"
-        yield Check(name, CheckVerdict.OK, f"its sidecar is of version {version}, this is {__version__}", advice)
+        yield Check(name, Verdict.OK, f"its sidecar is of version {version}, this is {__version__}", advice)
     yield from _judge_trainer(name, pod)
     yield from _judge_link(name, facts.pod["metadata"], facts.sidecar_log)
     yield from _judge_torch(name, pod, facts.torch)
@@ -79,18 +79,18 @@ def judge_latest(state: RequestState | None) -> Iterable[Check]:
     name, reason = f"request {state.name}", state.reason()
     succeeded = state.status.condition("Succeeded")
     if not state.finished:
-        yield Check(name, CheckVerdict.OK, f"is under way: {state.sentence()}")
+        yield Check(name, Verdict.OK, f"is under way: {state.sentence()}")
     elif succeeded is not None and succeeded.status == "True":
-        yield Check(name, CheckVerdict.OK, f"ended well: {reason}")
+        yield Check(name, Verdict.OK, f"ended well: {reason}")
     else:
         advice = f"docs/reasons.md says what {reason} means" if reason else ""
-        yield Check(name, CheckVerdict.WARN, f"ended with {state.sentence()}", advice)
+        yield Check(name, Verdict.WARN, f"ended with {state.sentence()}", advice)
 
 
 def _judge_missing(name: str, pod: Pod, around: Observation) -> Check:
     """Why a pod has no sidecar."""
     found, advice = explain_missing(pod, around)
-    return Check(name, CheckVerdict.FAIL, f"has no sidecar: {found}", advice)
+    return Check(name, Verdict.FAIL, f"has no sidecar: {found}", advice)
 
 
 def _judge_sidecar(name: str, pod: Pod) -> Check:
@@ -103,30 +103,25 @@ def _judge_sidecar(name: str, pod: Pod) -> Check:
     if waiting.get("reason") in _NO_IMAGE:
         image = _sidecar(pod.get("spec") or {}).get("image", "")
         advice = f"make {image} reachable for the node (registry, imagePullSecrets); the pod does not start without it"
-        return Check(
-            name, CheckVerdict.FAIL, f"its sidecar's image cannot be pulled: {waiting.get('message', '')}", advice
-        )
+        return Check(name, Verdict.FAIL, f"its sidecar's image cannot be pulled: {waiting.get('message', '')}", advice)
     if waiting.get("reason") == "CrashLoopBackOff":
         message = " ".join(str(last.get("message") or "").split())[-_LAST_WORDS:]
         found = f"its sidecar keeps ending, the last time with code {last.get('exitCode')}"
         metadata = pod["metadata"]
         logs = f"kubectl logs {metadata['name']} -n {metadata['namespace']} -c {SIDECAR_CONTAINER} --previous"
         return Check(
-            name,
-            CheckVerdict.FAIL,
-            f"{found}: {message}" if message else found,
-            f"the training is not affected; {logs}",
+            name, Verdict.FAIL, f"{found}: {message}" if message else found, f"the training is not affected; {logs}"
         )
     if trouble := explain(dict(status)):
         step = f"kubectl describe {name.replace(' ', '/')} -n {pod['metadata']['namespace']}"
-        return Check(name, CheckVerdict.FAIL, f"does not run: {trouble}", step)
+        return Check(name, Verdict.FAIL, f"does not run: {trouble}", step)
     if "running" not in state:
-        return Check(name, CheckVerdict.WARN, "its sidecar has not started yet", "wait a moment, then look again")
+        return Check(name, Verdict.WARN, "its sidecar has not started yet", "wait a moment, then look again")
     restarts = int(mine.get("restartCount") or 0)
     if restarts:
         advice = f"its last end: code {last.get('exitCode')}, {last.get('reason')}" if last else ""
-        return Check(name, CheckVerdict.WARN, f"its sidecar runs, after {restarts} restarts", advice)
-    return Check(name, CheckVerdict.OK, "its sidecar runs")
+        return Check(name, Verdict.WARN, f"its sidecar runs, after {restarts} restarts", advice)
+    return Check(name, Verdict.OK, "its sidecar runs")
 
 
 def _judge_trainer(name: str, pod: Pod) -> Iterator[Check]:
@@ -145,13 +140,13 @@ def _judge_trainer(name: str, pod: Pod) -> Iterator[Check]:
     if wrong:
         advice = "something changed the pod after the injection; another webhook, or the launcher that makes the pods?"
         serious = any("KINETO_CONFIG" not in variable for variable in wrong)
-        yield Check(name, CheckVerdict.FAIL if serious else CheckVerdict.WARN, f"{what}: {', '.join(wrong)}", advice)
+        yield Check(name, Verdict.FAIL if serious else Verdict.WARN, f"{what}: {', '.join(wrong)}", advice)
     elif SHARED_VOLUME not in mounts:
         advice = "the sockets' volume is not mounted there; did another webhook change the pod?"
-        yield Check(name, CheckVerdict.FAIL, f"{what} does not see {SOCKET_DIRECTORY}", advice)
+        yield Check(name, Verdict.FAIL, f"{what} does not see {SOCKET_DIRECTORY}", advice)
     else:
         advice = choice.warning and f"if it is another one: {choice.warning}"
-        yield Check(name, CheckVerdict.OK, f"{what} is set up to ask for captures", advice)
+        yield Check(name, Verdict.OK, f"{what} is set up to ask for captures", advice)
 
 
 def _judge_link(name: str, metadata: Mapping[str, Any], log: str | Unknown | None) -> Iterator[Check]:
@@ -159,22 +154,22 @@ def _judge_link(name: str, metadata: Mapping[str, Any], log: str | Unknown | Non
     if log is None:
         return
     if isinstance(log, Unknown):
-        yield Check(name, CheckVerdict.OK, f"not checked: {log.why}")
+        yield Check(name, Verdict.OK, f"not checked: {log.why}")
         return
     for line in reversed(log.splitlines()):
         message = _message(line)
         if message.startswith("connected to the hub"):
-            yield Check(name, CheckVerdict.OK, f"its sidecar is {message}")
+            yield Check(name, Verdict.OK, f"its sidecar is {message}")
             return
         if message.startswith("no connection to the hub"):
-            yield Check(name, CheckVerdict.FAIL, f"its sidecar has {message}", _advise_link(message))
+            yield Check(name, Verdict.FAIL, f"its sidecar has {message}", _advise_link(message))
             return
         if message.endswith(_CRASHED):
             logs = f"kubectl logs {metadata['name']} -n {metadata['namespace']} -c {SIDECAR_CONTAINER}"
-            yield Check(name, CheckVerdict.FAIL, message, f"its log says more: {logs}")
+            yield Check(name, Verdict.FAIL, message, f"its log says more: {logs}")
             return
     yield Check(
-        name, CheckVerdict.WARN, "its sidecar's log says nothing about the hub", "it may have just begun; look again"
+        name, Verdict.WARN, "its sidecar's log says nothing about the hub", "it may have just begun; look again"
     )
 
 
@@ -193,7 +188,7 @@ def _judge_torch(name: str, pod: Pod, version: str | Unknown | None) -> Iterator
     if version is None:
         return
     if isinstance(version, Unknown):
-        yield Check(name, CheckVerdict.OK, f"the version of PyTorch was not checked: {version.why}")
+        yield Check(name, Verdict.OK, f"the version of PyTorch was not checked: {version.why}")
         return
     kind, _, rest = version.partition(" ")
     if kind == "torch":
@@ -201,7 +196,7 @@ def _judge_torch(name: str, pod: Pod, version: str | Unknown | None) -> Iterator
         yield Check(f"{name} pytorch", judged.verdict, judged.found, judged.advice)
     else:
         advice = "the interpreter on PATH has no PyTorch; does the job train with another one?"
-        yield Check(f"{name} pytorch", CheckVerdict.OK, f"not found: {version[:200]}", advice)
+        yield Check(f"{name} pytorch", Verdict.OK, f"not found: {version[:200]}", advice)
 
 
 def _message(line: str) -> str:
