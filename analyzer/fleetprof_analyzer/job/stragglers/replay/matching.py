@@ -1,30 +1,31 @@
 """Finds which operations of different ranks are one and the same collective.
 
-By process group and sequence number where the traces say them; else by group, kind and order within the iteration;
-else, where nothing says the groups, by kind and order with all ranks as one group, which the ends of the operations
-must then confirm. A send is matched with its receive by the two ranks and their order. Guarantees: what cannot be
-matched is counted and never used; below 90 % agreement, of all operations or of those that are no pairs, there is no
-match, and what forbids it is told.
+The keys (keys.py) are tried from the surest to the least sure; where nothing says the groups, the ends of the
+operations must confirm them. Guarantees: what cannot be matched is counted and never used; below 90 % agreement, of all
+operations or of those that are no pairs, there is no match, and what forbids it is told.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
+from fleetprof_analyzer.job.stragglers.replay.keys import (
+    LEAST_AGREEMENT,
+    Key,
+    is_pairwise,
+    key_as_one_group,
+    key_by_order,
+    key_by_sequence,
+    number_keys,
+)
 from fleetprof_analyzer.job.stragglers.replay.mismatch import Mismatch
-from fleetprof_analyzer.rank.communication.operations import KINDS, Group, RankOperations
+from fleetprof_analyzer.rank.communication.operations import KINDS, RankOperations
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
-_LEAST_AGREEMENT: Final = 0.9
-_SEND: Final = KINDS.index("send")
-_RECEIVE: Final = KINDS.index("receive")
-# A send or receive that does not say its partner: in a group of two it can only be the other.
-_PAIRED: Final = {_SEND: KINDS.index("send_receive"), _RECEIVE: KINDS.index("send_receive")}
 _ONE_GROUP: Final = "order, all ranks as one group"
-Key = Hashable | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,11 @@ def match(ranks: Sequence[RankOperations]) -> Matched:
     ordered = sorted(ranks, key=lambda one: -1 if one.rank is None else one.rank)
     found = None
     for method, make_keys in (
-        ("sequence numbers", _keys_by_sequence),
-        ("order within process groups", _keys_by_order),
-        (_ONE_GROUP, _keys_of_one_group),
+        ("sequence numbers", key_by_sequence),
+        ("order within process groups", key_by_order),
+        (_ONE_GROUP, key_as_one_group),
     ):
-        iterations, iteration = _common_iterations(ordered, make_keys is _keys_by_sequence)
+        iterations, iteration = _common_iterations(ordered, make_keys is key_by_sequence)
         if not iterations:
             return _refused(ordered, Mismatch("no_common_iteration"))
         keys = make_keys(ordered, iteration)
@@ -84,7 +85,7 @@ def _agrees(found: Matched) -> bool:
     Operations whose partners are known and were not captured say nothing about how the others match.
     """
     collectives = sum(
-        int(((iteration >= 0) & ~_is_pairwise(one)).sum())
+        int(((iteration >= 0) & ~is_pairwise(one)).sum())
         for one, iteration in zip(found.ranks, found.iteration, strict=True)
     )
     alone = sum(found.alone.values())
@@ -92,7 +93,7 @@ def _agrees(found: Matched) -> bool:
         sum(count for kind, count in kinds.items() if kind not in ("send", "receive"))
         for kinds in (found.unmatched_kinds, found.alone)
     )
-    allowed, rest = 1 - _LEAST_AGREEMENT, found.operations - alone
+    allowed, rest = 1 - LEAST_AGREEMENT, found.operations - alone
     return found.unmatched - alone <= allowed * rest and left - left_alone <= allowed * (collectives - left_alone)
 
 
@@ -131,7 +132,7 @@ def _shifts_by_sequence(ranks: list[RankOperations]) -> list[int] | None:
     """How far each rank's count of iterations is shifted, from operations that carry the same sequence number."""
     holders: dict[Key, list[tuple[int, int]]] = defaultdict(list)
     for number, one in enumerate(ranks):
-        for key, iteration in zip(_sequence_keys(one), one.columns.iteration.tolist(), strict=True):
+        for key, iteration in zip(number_keys(one), one.columns.iteration.tolist(), strict=True):
             if key is not None and iteration >= 0:
                 holders[key].append((number, iteration))
     votes: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
@@ -148,109 +149,6 @@ def _shifts_by_sequence(ranks: list[RankOperations]) -> list[int] | None:
             elif other in shift and first not in shift:
                 shift[first] = shift[other] - difference
     return [shift[number] for number in range(len(ranks))] if len(shift) == len(ranks) else None
-
-
-def _is_pairwise(one: RankOperations) -> Bools:
-    return np.isin(one.columns.kind, (_SEND, _RECEIVE))
-
-
-def _pair(one: RankOperations, position: int) -> tuple[int, int] | None:
-    """(sender, receiver) of a send or receive that says its partner."""
-    kind, peer = int(one.columns.kind[position]), int(one.columns.peer[position])
-    if kind not in (_SEND, _RECEIVE) or peer < 0 or one.rank is None:
-        return None
-    return (one.rank, peer) if kind == _SEND else (peer, one.rank)
-
-
-def _sequence_keys(one: RankOperations) -> list[Key]:
-    """Operations that were handed over together share a number: they are told apart by their order."""
-    columns = one.columns
-    names = [(group.members, group.name) for group in one.groups]
-    met: Counter[Key] = Counter()
-    keys: list[Key] = []
-    for position, (sequence, group, kind) in enumerate(
-        zip(columns.sequence.tolist(), columns.group.tolist(), columns.kind.tolist(), strict=True)
-    ):
-        key: Key = None
-        if sequence >= 0 and any(names[group]) and _pair(one, position) is None:
-            key = ("sequence", *names[group], sequence, _PAIRED.get(kind, kind))
-            met[key] += 1
-            key = (key, met[key])
-        keys.append(key)
-    return keys
-
-
-def _keys_by_sequence(ranks: list[RankOperations], iteration: list[Int64s]) -> list[list[Key]] | None:
-    keys = []
-    for one, numbers in zip(ranks, iteration, strict=True):
-        of_rank = _sequence_keys(one)
-        # Pairs that say their partner are matched by it, with every method: they speak for none.
-        without_partner = np.array([_pair(one, position) is None for position in range(len(of_rank))], np.bool_)
-        matched = int(np.array([key is not None for key in of_rank], np.bool_)[without_partner].sum())
-        grouped = int(_grouped(one)[without_partner].sum())
-        if matched < _LEAST_AGREEMENT * grouped or 2 * grouped < int(without_partner.sum()):
-            return None
-        keys.append(_with_pairs(one, numbers, _with_unsaid(one, numbers, of_rank)))
-    return keys
-
-
-def _keys_by_order(ranks: list[RankOperations], iteration: list[Int64s]) -> list[list[Key]] | None:
-    """By members where they are said, else by name: names may differ between ranks, members do not."""
-    if any(2 * int(_grouped(one).sum()) < len(one) for one in ranks):
-        return None
-
-    def name(one: RankOperations, position: int) -> Key:
-        group = one.groups[int(one.columns.group[position])]
-        return group.members or group.name or "all"
-
-    return [_ordered_keys(one, numbers, name) for one, numbers in zip(ranks, iteration, strict=True)]
-
-
-def _grouped(one: RankOperations) -> Bools:
-    """Which operations say their group; those beside them that do not are few, such as a barrier of the hosts."""
-    return np.asarray(np.array([_says_group(group) for group in one.groups], np.bool_)[one.columns.group])
-
-
-def _says_group(group: Group) -> bool:
-    return bool(group.members or group.name)
-
-
-def _with_unsaid(one: RankOperations, iteration: Int64s, keys: list[Key]) -> list[Key]:
-    """Operations beside the rest that name no group, such as a barrier of the hosts, are taken to be of all ranks."""
-    if _grouped(one).all():
-        return keys
-    by_order = _ordered_keys(one, iteration, lambda *_: "all")
-    return [
-        by_order[position] if key is None and not _says_group(one.groups[group]) else key
-        for position, (key, group) in enumerate(zip(keys, one.columns.group.tolist(), strict=True))
-    ]
-
-
-def _keys_of_one_group(ranks: list[RankOperations], iteration: list[Int64s]) -> list[list[Key]] | None:
-    return [_ordered_keys(one, numbers, lambda *_: "all") for one, numbers in zip(ranks, iteration, strict=True)]
-
-
-def _ordered_keys(one: RankOperations, iteration: Int64s, name: Callable[[RankOperations, int], Key]) -> list[Key]:
-    met: Counter[Key] = Counter()
-    keys: list[Key] = []
-    for position, (number, kind) in enumerate(zip(iteration.tolist(), one.columns.kind.tolist(), strict=True)):
-        key: Key = None
-        if number >= 0 and _pair(one, position) is None:
-            key = ("order", name(one, position), _PAIRED.get(kind, kind), number)
-            met[key] += 1
-            key = (key, met[key])
-        keys.append(key)
-    return _with_pairs(one, iteration, keys)
-
-
-def _with_pairs(one: RankOperations, iteration: Int64s, keys: list[Key]) -> list[Key]:
-    met: Counter[Key] = Counter()
-    for position, number in enumerate(iteration.tolist()):
-        pair = _pair(one, position)
-        if pair is not None and number >= 0:
-            met[pair, number] += 1
-            keys[position] = ("pair", pair, number, met[pair, number])
-    return keys
 
 
 def _join(
