@@ -20,6 +20,7 @@ from ui.service import RunningService
 
 RUNS: Final = 5
 FRAMES: Final = 120
+_SETTLED_MS: Final = 300
 CANVAS: Final = ".timeline-scroll canvas"
 # The first moment, after it was painted, at which something matches each selector; -1 until then.
 _WATCH: Final = """selectors => {
@@ -202,7 +203,10 @@ def wait_until(page: Page, expression: str) -> None:
     ends = time.monotonic() + 60
     while not page.evaluate(expression):
         if time.monotonic() > ends:
-            raise SystemExit(f"the page never became so: {expression}")
+            shown = page.locator("body").inner_text()[:500]
+            raise SystemExit(
+                f"the page never became so: {expression}; are the pages fresh (make webui)? It shows:\n{shown}"
+            )
         page.wait_for_timeout(20)
 
 
@@ -218,10 +222,14 @@ def move(page: Page, *, zooms: bool) -> Motion:
 
 
 def scroll(page: Page, selector: str) -> float:
-    """Frames each second while an element scrolls 60 px a frame; the median of the runs."""
+    """Frames each second while an element scrolls 60 px a frame; the median of the runs.
+
+    The way back to the top, whose rows are all drawn anew, is over before frames are counted.
+    """
     rates = []
     for _ in range(RUNS):
         page.locator(selector).evaluate("element => { element.scrollTop = 0; }")
+        page.wait_for_timeout(_SETTLED_MS)
         rates.append(rate(page.evaluate(_SCROLL, [selector, FRAMES, 60])))
     return median(rates)
 
