@@ -94,7 +94,7 @@ export function fleetColumns(compare: string | undefined, rows: readonly Workloa
     {
       id: "exposed",
       header: "Exposed comm.",
-      width: "120px",
+      width: "136px",
       numeric: true,
       sortable: true,
       explanation: "share of the time in communication without compute beside it, waiting for other ranks included",

@@ -62,7 +62,7 @@ function Body({ page, view }: { page: StragglerPage; view: ReportView }) {
           columns={columns(most)}
           rows={rows}
           rowKey={(row) => row.rank}
-          rowHeight={44}
+          rowHeight={62}
           mostHeight={420}
           minWidth={860}
           isSelected={(row) => row.rank === view.search.rank}
@@ -113,7 +113,7 @@ function columns(most: number): Column<Straggler & { named: boolean }>[] {
       id: "evidence",
       header: "What speaks for it, beside its peers",
       cell: (row) => (
-        <span className="verdict-cell">
+        <span className="verdict-cell three-lines">
           {row.evidence.slice(0, 3).map((one, index) => (
             <span key={one.measure}>
               {index > 0 && "; "}
@@ -122,7 +122,7 @@ function columns(most: number): Column<Straggler & { named: boolean }>[] {
           ))}
           {row.place && (
             <>
-              {" "}
+              {row.evidence.length > 0 && "; "}
               <Place place={row.place} />
             </>
           )}
