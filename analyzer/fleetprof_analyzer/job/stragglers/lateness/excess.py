@@ -19,6 +19,9 @@ _MEDIAN_ERROR: Final = 1.2533  # standard error of a median, over that of a mean
 _LEAST_SPREAD: Final = 0.003
 _USUAL_SPREAD: Final = 0.008  # of GPUs of one kind; counts like three ranks
 _USUAL_WEIGHT: Final = 3
+_MANY: Final = 6  # ranks; a second fault among them is not yet within three quarters
+_MOST_OF_MANY: Final = 0.75
+_SIGMA_OF_MOST: Final = 1 / 1.1503  # of a normal distribution, over what three quarters do not exceed
 _SMALL_ROLE: Final = 3
 _LEAST_Z: Final = 5.0
 _FEW: Final = 0.4
@@ -220,7 +223,7 @@ def _spread(middle: Floats, role: Int64s, number: int) -> float:
     """
     same = role == role[number]
     others = np.delete(middle, number) if same.sum() >= _SMALL_ROLE else middle[~same]
-    deviation = _SIGMA * _deviation(others) if len(others) else 0.0
+    deviation = _spread_of_many(others) if len(others) else 0.0
     weight = len(others) / (len(others) + _USUAL_WEIGHT)
     return max(float(np.sqrt(weight * deviation**2 + (1 - weight) * _USUAL_SPREAD**2)), _LEAST_SPREAD)
 
@@ -250,6 +253,18 @@ def _intermittent(excess: Floats) -> list[Candidate]:
 
 def _deviation(values: Floats) -> float:
     return float(np.median(np.abs(values - np.median(values))))
+
+
+def _spread_of_many(values: Floats) -> float:
+    """Their standard deviation, whatever a fault does to few of them.
+
+    Half of some ranks resemble each other by chance, whose median deviation is far too small then: of many, three
+    quarters tell as well.
+    """
+    most = 0.0
+    if len(values) >= _MANY:
+        most = _SIGMA_OF_MOST * float(np.quantile(np.abs(values - np.median(values)), _MOST_OF_MANY))
+    return max(_SIGMA * _deviation(values), most)
 
 
 def _tail(count: int, chance: float, at_least: int) -> float:
