@@ -1,5 +1,7 @@
 """Jobs in which more than one thing takes time: each gain is what its own cause costs, and nobody is blamed for all."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.judgement.judgement import Judgement
@@ -41,3 +43,25 @@ def test_devices_of_one_kind_differ_though_half_of_them_are_alike_by_chance(layo
     found = stragglers_of(operations_of(job, traces))
     assert found is not None
     assert found.ranks == []
+
+
+def test_the_gain_of_a_slow_device_leaves_out_a_batch_that_was_late_once() -> None:
+    shape = Shape(dp=8, layers=3, iterations=10)
+    device = np.ones((shape.ranks, shape.iterations))
+    device[2] = 1.3
+    both = Fault("slow_gpu", 2, device=device, data_us=data_us(shape, (2, 5, 20_000)))
+    (first,) = judged(Job(shape, both, 1)).section.ranks
+    assert (first.rank, first.cause) == (2, "slow_gpu")
+    assert first.gain == pytest.approx(cost(shape, both, replace(both, device=None)), abs=GAIN_OFF)
+
+
+def test_a_peer_that_stalls_once_is_no_measure_of_what_a_pause_costs() -> None:
+    shape = Shape(dp=2, pp=2, microbatches=4, layers=2, iterations=12)
+    pauses = np.zeros((shape.ranks, shape.iterations))
+    pauses[0, [2, 5, 8, 11]] = 8_000
+    (peer,) = (int(rank) for rank in shape.stage(0) if rank)
+    stall = data_us(shape, (peer, 5, 30_000))
+    both = Fault("garbage_collection", 0, pause_us=pauses, pause_is_seen=False, data_us=stall)
+    (first,) = judged(Job(shape, both, 1)).section.ranks
+    assert first.rank == 0
+    assert first.gain == pytest.approx(cost(shape, both, replace(both, pause_us=None)), abs=GAIN_OFF)
