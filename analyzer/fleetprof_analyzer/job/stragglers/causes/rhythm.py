@@ -43,7 +43,11 @@ def find_rhythm(late: Bools, numbers: list[int]) -> int | None:
 def add_rhythmic(table: OwnTime, candidates: list[Candidate], numbers: list[int]) -> list[Candidate]:
     """The candidates; those that pause in a rhythm with it, and those that only their rhythm shows."""
     found: dict[int, tuple[int, Candidate]] = {}
-    for rank, every, candidate in [*_find_blocked(table, numbers), *_find_late(table, numbers)]:
+    for rank, every, candidate in [
+        *_find_blocked(table, numbers),
+        *_find_late(table, numbers),
+        *_find_hosts(table, numbers),
+    ]:
         found.setdefault(rank, (every, candidate))
     alone = {
         rank: candidate
@@ -88,6 +92,18 @@ def _find_blocked(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int
         whole = np.zeros(len(known), np.bool_)
         whole[known] = late
         yield rank, every, Candidate(rank, "intermittent", float(excess[rank][late].mean()), whole, by="blocked")
+
+
+def _find_hosts(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, Candidate]]:
+    """The same of ranks whose hosts pause in a rhythm beside their devices: only where a lead is used up it shows."""
+    if not table.host_ns.any():
+        return
+    excess, has_peers = relative_excess(table, table.host_ns)
+    for rank in np.flatnonzero(has_peers).tolist():
+        unlikely = _find_among_strays(excess, rank, numbers)
+        if unlikely is not None:
+            every, late = unlikely
+            yield rank, every, Candidate(rank, "intermittent", float(excess[rank][late].mean()), late)
 
 
 def _outstanding(excess: Floats, rank: int) -> Bools | None:

@@ -1,5 +1,7 @@
 """Pauses of every n-th iteration: which rhythm, and whose."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.causes.rhythm import add_rhythmic, find_rhythm
@@ -44,6 +46,14 @@ def late_in(candidate: Candidate) -> list[int]:
 def test_a_rank_that_pauses_in_a_rhythm_is_suspected() -> None:
     (found,) = add_rhythmic(own_time(EVEN, THIRD, EVEN), [], NUMBERS)
     assert (found.rank, found.pattern, late_in(found)) == (1, "intermittent", [1, 4, 7])
+
+
+def test_a_host_that_pauses_in_a_rhythm_is_suspected_though_its_lead_hides_most_of_it() -> None:
+    even, pauses = [*EVEN, 11, 10, 9], [*THIRD, 11, 54, 9]
+    stalls, shown = [*EVEN[:3], 70, *even[4:]], [*EVEN[:4], 40, *even[5:]]
+    table = replace(own_time(even, shown, even), host_ns=np.array([even, pauses, stalls]) * MS)
+    (found,) = add_rhythmic(table, [], list(range(12)))
+    assert (found.rank, late_in(found)) == (1, [1, 4, 7, 10])
 
 
 def test_a_suspect_is_suspected_for_its_rhythm() -> None:
