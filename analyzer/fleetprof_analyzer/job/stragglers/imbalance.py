@@ -97,8 +97,10 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
     least_pause_ns = _LEAST_PAUSE * float(np.median(table.own_ns))
     even_roles = replay.with_times(shared_by_role(replay.work_ns), shared_by_role(replay.host_ns), inside)
     even = replay.with_times(shared_by_all(replay.work_ns), shared_by_all(replay.host_ns), regular)
+    busy_ns = np.minimum(replay.parts_ns["busy"], replay.work_ns)
+    even_work = replay.with_times(replay.work_ns - busy_ns + shared_by_all(busy_ns), replay.host_ns, regular)
     steady = replay.with_times(without_pauses(replay.work_ns), without_pauses(replay.host_ns), regular)
-    outcome = replay.run([replay.as_measured(), even_roles, even, steady])
+    outcome = replay.run([replay.as_measured(), even_roles, even, steady, even_work])
     measured = max(float(outcome.total_ns[0]), 1.0)
     stage_gain, moving_gain = (
         (measured - float(outcome.total_ns[1])) / measured,
@@ -114,6 +116,10 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         moving_gain = turns_gain
     elif moves in _PAUSES:
         moving_gain = max(moving_gain, (measured - float(outcome.total_ns[3])) / measured)
+    elif moves == "unequal_work":
+        # The work alone is shared out: late batches and pauses stay where they are.
+        moving_gain = (measured - float(outcome.total_ns[4])) / measured
+        moves = moves if moving_gain >= _LEAST_MOVING_GAIN else None
     heaviest: list[int] = []
     excess = 0.0
     if len(roles) > 1:

@@ -65,3 +65,14 @@ def test_a_peer_that_stalls_once_is_no_measure_of_what_a_pause_costs() -> None:
     (first,) = judged(Job(shape, both, 1)).section.ranks
     assert first.rank == 0
     assert first.gain == pytest.approx(cost(shape, both, replace(both, pause_us=None)), abs=GAIN_OFF)
+
+
+def test_work_that_moves_costs_nothing_for_batches_that_are_late() -> None:
+    shape = Shape(dp=8, layers=4, iterations=12)
+    lengths = np.exp(0.2 * np.random.default_rng(3).standard_normal((shape.dp, shape.iterations, 1)))
+    lengths /= lengths.mean(axis=1, keepdims=True)
+    late = data_us(shape, (1, 3, 25_000), (4, 6, 25_000), (6, 8, 25_000))
+    both = Fault("moving_lengths", lengths=lengths, data_us=late)
+    found = judged(Job(shape, both, 1)).section
+    assert (found.verdict, found.cause) == ("moving_imbalance", "unequal_work")
+    assert found.gain == pytest.approx(cost(shape, both, replace(both, lengths=None)), abs=0.05)
