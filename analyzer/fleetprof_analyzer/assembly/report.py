@@ -90,7 +90,7 @@ def assemble(
     suspects = [] if report.stragglers is None else [rank.rank for rank in report.stragglers.ranks]
     return msgspec.structs.replace(
         report,
-        findings=say_findings(find_findings(report), report.stragglers),
+        findings=say_findings(find_findings(report, 0.0 if judged is None else judged.loading_gain), report.stragglers),
         whole_traces=choose_whole_traces(ranks, suspects),
     )
 

@@ -56,8 +56,12 @@ _COPIES_PERMILLE: Final = 30
 _STRAGGLER_PERMILLE: Final = 10
 
 
-def find_findings(report: Report) -> list[MeasuredFinding]:
-    """The findings of a report, the largest gain first."""
+def find_findings(report: Report, loading_gain: float = 0.0) -> list[MeasuredFinding]:
+    """The findings of a report, the largest gain first.
+
+    `loading_gain`: what all data loading costs by the replay of all ranks, which holds what ranks wait for others'
+    batches; share of the iteration.
+    """
     found = _straggler(report.stragglers, report.ranks)
     by_launches = sorted(report.launching_operators, key=lambda operator: -operator.own_launches)
     launching = [operator.name for operator in by_launches if not operator.name.startswith("(")][:_MOST_NAMES]
@@ -74,15 +78,18 @@ def find_findings(report: Report) -> list[MeasuredFinding]:
         )
         names = {"launch_bound": launching, "synchronization": _that_read(report)}
         if total.idle_ns is not None and not sampled:
-            found += [finding for rule in _RULES if (finding := _idle(rule, total, ranks, names)) is not None]
+            replayed = {"data_loading": int(1000 * loading_gain)}
+            found += [finding for rule in _RULES if (finding := _idle(rule, total, ranks, names, replayed)) is not None]
     return sorted(found, key=lambda finding: (-finding.gain_permille, finding.kind))[:_MOST]
 
 
-def _idle(rule: _Rule, total: KindTotal, ranks: Sequence[Rank], names: dict[str, list[str]]) -> MeasuredFinding | None:
+def _idle(
+    rule: _Rule, total: KindTotal, ranks: Sequence[Rank], names: dict[str, list[str]], replayed: dict[str, int]
+) -> MeasuredFinding | None:
     if total.idle_ns is None or total.time_ns.span <= 0:
         return None
     time_ns = rule.time_ns(total.idle_ns)
-    permille = 1000 * time_ns // total.time_ns.span
+    permille = max(1000 * time_ns // total.time_ns.span, replayed.get(rule.kind, 0))
     if permille < rule.least_permille:
         return None
     uneven = _uneven(ranks, lambda rank: 0 if rank.idle_ns is None else rule.time_ns(rank.idle_ns))

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from fleetprof_api.report.stragglers import Cause
 
+from fleetprof_analyzer.job.stragglers.causes.loaders import loading_ns
 from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import all_alike
 from fleetprof_analyzer.job.stragglers.lateness.movement import explained_share, restlessness
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
@@ -28,6 +29,7 @@ _MOST_OF_RANK: Final = 0.75
 _USUAL: Final = 0.25  # quantile over a rank's iterations that stands for those without a pause
 _PAUSE_DEVIATIONS: Final = 9.0  # median absolute ones, six standard deviations of noise
 _LEAST_PAUSE: Final = 0.02  # of the own time
+_LOADS_ALIKE: Final = 0.5
 _PAUSES: Final[tuple[Cause, ...]] = ("garbage_collection", "data_loading", "host")
 _LEAST_GAIN_OF_TURNS: Final = 0.02  # of what no noise does
 # By waits for a core; in the order in which they are looked at.
@@ -129,6 +131,7 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         least = float((np.median(own_ns, axis=1) if cause == "stage_imbalance" else own_ns.mean(axis=1)).min())
         excess = min(float(level[top]), least) / max(float(np.delete(level, top).mean()), 1.0) - 1
         heavy = stage_gain >= _LEAST_STAGE_GAIN and excess >= _LEAST_STAGE_EXCESS
+        heavy = heavy and not (cause == "data_loading" and _others_load_alike(table, here))
         if heavy and stage_gain > _LEAST_OF_MOVING * moving_gain:
             heaviest = np.flatnonzero(table.role == roles[top]).tolist()
     others = np.setdiff1d(np.arange(len(table.role)), heaviest)
@@ -152,6 +155,12 @@ def _find_excess(table: OwnTime, here: Bools) -> Cause:
         return "stage_imbalance"
     more = {part: float(table.parts_ns[part][here].mean() - table.parts_ns[part][~here].mean()) for part in causes}
     return causes[max(more, key=lambda part: more[part])]
+
+
+def _others_load_alike(table: OwnTime, here: Bools) -> bool:
+    """Whether the loaders of other stages are about as slow: those of all ranks are, then."""
+    loading = loading_ns(table).mean(axis=1)
+    return float(loading[~here].max()) >= _LOADS_ALIKE * float(loading[here].mean())
 
 
 def medians_by(values: Int64s, owner: Int64s) -> Int64s:

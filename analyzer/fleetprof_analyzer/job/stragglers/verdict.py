@@ -38,6 +38,7 @@ from fleetprof_analyzer.job.stragglers.judgement.reasons import (
 from fleetprof_analyzer.job.stragglers.judgement.untold import OperationsLost, Untold
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, find_candidates
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime, tabulate
+from fleetprof_analyzer.job.stragglers.loading import measure_loading_gain
 from fleetprof_analyzer.job.stragglers.missing import find_missing
 from fleetprof_analyzer.job.stragglers.named_ranks import describe_fault, describe_link, describe_stage, rank_of
 from fleetprof_analyzer.job.stragglers.network import Links, find_slow_links
@@ -217,7 +218,8 @@ def _report(replay: Replay, table: OwnTime, judged: Judged, left_out: list[Untol
         clocks=_clocks(matched),
     )
     untold = find_untold(table, matched, left_out, missing, links_judged=links.judged)
-    return Judgement(section, decision.reason, untold)
+    is_of_all = not decision.named and not section.approximate and not table.on_host
+    return Judgement(section, decision.reason, untold, measure_loading_gain(replay) if is_of_all else 0.0)
 
 
 def _transfer_share(replay: Replay) -> float | None:

@@ -76,3 +76,16 @@ def test_work_that_moves_costs_nothing_for_batches_that_are_late() -> None:
     found = judged(Job(shape, both, 1)).section
     assert (found.verdict, found.cause) == ("moving_imbalance", "unequal_work")
     assert found.gain == pytest.approx(cost(shape, both, replace(both, lengths=None)), abs=0.05)
+
+
+@pytest.mark.parametrize("shape", [
+    Shape(dp=8, layers=3, iterations=16), Shape(dp=1, pp=4, microbatches=6, layers=2),
+])  # fmt: skip
+def test_what_slow_loaders_of_all_ranks_cost_holds_what_ranks_wait_for_others(shape: Shape) -> None:
+    noise = np.random.default_rng(4).standard_normal((shape.ranks, shape.iterations))
+    slow = Fault("data_loader", data_us=8_000 * np.exp(0.3 * noise))
+    found = judged(Job(shape, slow, 1))
+    assert found.section.ranks == []
+    nothing = replace(shape, data_us=0)
+    whole = 1 - Job(nothing, Fault(), 1).length_ns / Job(shape, slow, 1).length_ns
+    assert found.loading_gain == pytest.approx(whole, abs=0.06)  # a host's time before its launches is not told apart
