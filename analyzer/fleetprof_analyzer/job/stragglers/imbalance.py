@@ -74,14 +74,12 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
     key = table.role[rank].astype(np.int64) * (int(replay.program_position.max()) + 2) + replay.program_position
     keys, owner = np.unique(key[regular], return_inverse=True)
     # A rank that is always somewhat faster or slower stays so: what is left moves.
-    always = np.array(
-        [own.mean() / max(of_role[int(r)], 1.0) for own, r in zip(table.own_ns, table.role, strict=True)]
-    )[rank[regular]]
+    always, always_busy = (_levels(table, times)[rank[regular]] for times in (table.own_ns, table.parts_ns["busy"]))
 
     def shared_by_role(times: Int64s) -> Int64s:
         return np.where(inside, np.rint(times * factor).astype(np.int64), times)
 
-    def shared_by_all(times: Int64s) -> Int64s:
+    def shared_by_all(times: Int64s, always: Floats) -> Int64s:
         total, count = np.bincount(owner, times[regular], len(keys)), np.bincount(owner, minlength=len(keys))
         shared = times.copy()
         shared[regular] = np.rint((total / count)[owner] * always).astype(np.int64)
@@ -98,9 +96,11 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
 
     least_pause_ns = _LEAST_PAUSE * float(np.median(table.own_ns))
     even_roles = replay.with_times(shared_by_role(replay.work_ns), shared_by_role(replay.host_ns), inside)
-    even = replay.with_times(shared_by_all(replay.work_ns), shared_by_all(replay.host_ns), regular)
+    even = replay.with_times(shared_by_all(replay.work_ns, always), shared_by_all(replay.host_ns, always), regular)
     busy_ns = np.minimum(replay.parts_ns["busy"], replay.work_ns)
-    even_work = replay.with_times(replay.work_ns - busy_ns + shared_by_all(busy_ns), replay.host_ns, regular)
+    even_work = replay.with_times(
+        replay.work_ns - busy_ns + shared_by_all(busy_ns, always_busy), replay.host_ns, regular
+    )
     steady = replay.with_times(without_pauses(replay.work_ns), without_pauses(replay.host_ns), regular)
     outcome = replay.run([replay.as_measured(), even_roles, even, steady, even_work])
     measured = max(float(outcome.total_ns[0]), 1.0)
@@ -155,6 +155,13 @@ def _find_excess(table: OwnTime, here: Bools) -> Cause:
         return "stage_imbalance"
     more = {part: float(table.parts_ns[part][here].mean() - table.parts_ns[part][~here].mean()) for part in causes}
     return causes[max(more, key=lambda part: more[part])]
+
+
+def _levels(table: OwnTime, times_ns: Int64s) -> Floats:
+    """Each rank's mean over that of its role, shape (R,), of times of shape (R, K)."""
+    means = times_ns.mean(axis=1)
+    of_role = np.array([means[table.role == role].mean() for role in table.role])
+    return np.asarray(means / np.maximum(of_role, 1.0))
 
 
 def _others_load_alike(table: OwnTime, here: Bools) -> bool:

@@ -90,7 +90,7 @@ def test_one_iteration_is_too_few_for_a_verdict() -> None:
     found = stragglers_of(operations_of(find("dlrm_v100_8ranks")))
     assert found is not None
     assert (found.verdict, found.ranks) == ("undecided", [])
-    assert found.reason == "1 iteration is in all of the traces, and a verdict takes 3"
+    assert found.reason == "1 iteration is in all of the traces, and a verdict takes 3: capture more"
     assert found.unmatched == 0
 
 
