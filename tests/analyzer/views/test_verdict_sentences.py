@@ -41,7 +41,7 @@ OTHERS = [
      "Cannot tell yet whether a rank is late: 2 iterations are in all of the traces, and a verdict takes 3: capture "
      "more."),
     (Stragglers(reason=say_reason(Obstacle.SEVERAL_GROUPS)),
-     "It cannot be told whether a rank is late: the traces do not say which process group an operation belongs to, and "
+     "Cannot tell whether a rank is late: the traces do not say which process group an operation belongs to, and "
      "the ranks are in several."),
 ]  # fmt: skip
 
