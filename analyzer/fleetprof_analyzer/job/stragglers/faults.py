@@ -120,5 +120,5 @@ def _reference(
     if candidate.by == "blocked":
         return of_unblocked(replay, table, candidate)
     if len(table.peers(candidate.rank)):
-        return of_peers(replay, table, candidate.rank, keeps_stalls=candidate.pattern == "persistent")
+        return of_peers(replay, table, candidate.rank)
     return of_itself(replay, candidate)

@@ -45,16 +45,6 @@ def test_devices_of_one_kind_differ_though_half_of_them_are_alike_by_chance(layo
     assert found.ranks == []
 
 
-def test_the_gain_of_a_slow_device_leaves_out_a_batch_that_was_late_once() -> None:
-    shape = JobShape(dp=8, layers=3, iterations=10)
-    device = np.ones((shape.ranks, shape.iterations))
-    device[2] = 1.3
-    both = PlantedFault("slow_gpu", 2, device=device, data_us=data_us(shape, (2, 5, 20_000)))
-    (first,) = judged(PlantedJob(shape, both, 1)).section.ranks
-    assert (first.rank, first.cause) == (2, "slow_gpu")
-    assert first.gain == pytest.approx(cost(shape, both, replace(both, device=None)), abs=GAIN_OFF)
-
-
 def test_a_peer_that_stalls_once_is_no_measure_of_what_a_pause_costs() -> None:
     shape = JobShape(dp=2, pp=2, microbatches=4, layers=2, iterations=12)
     pauses = np.zeros((shape.ranks, shape.iterations))

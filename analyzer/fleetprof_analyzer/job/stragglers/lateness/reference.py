@@ -14,8 +14,6 @@ from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _LEAST_STALL: Final = 0.1  # of the usual own time
-_STALL_DEVIATIONS: Final = 9.0  # median absolute ones, six standard deviations of noise
-_LEAST_OFTEN: Final = 3  # iterations: what strikes so often is a rank's own fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +26,10 @@ class Reference:
     known: Bools
 
 
-def of_peers(replay: Replay, table: OwnTime, rank: int, *, keeps_stalls: bool = False) -> Reference:
+def of_peers(replay: Replay, table: OwnTime, rank: int) -> Reference:
     """The median of the peers at the same place of the program in the same iteration.
 
-    What strikes once or twice is nobody's fault: a peer that stalls is no measure there, and who `keeps_stalls`, for it
-    is late for another reason, keeps its own.
+    Where few peers tell, one that stalls is no measure there: the rank keeps its own time.
     """
     layout, peers = replay.layout, table.peers(rank)
     work, host, lag = replay.work_ns.copy(), replay.host_ns.copy(), replay.lag_ns.copy()
@@ -41,14 +38,11 @@ def of_peers(replay: Replay, table: OwnTime, rank: int, *, keeps_stalls: bool = 
     regular = mine[replay.program_position[mine] >= 0]
     at = (replay.iteration[regular], replay.program_position[regular])
     least_stall_ns = _LEAST_STALL * float(np.median(table.own_ns[table.role == table.role[rank]]))
-    own_stall_ns = np.full(len(regular), np.inf)
-    if keeps_stalls:
-        own_stall_ns = np.maximum(_rare_ns(table, rank, least_stall_ns) / 2, least_stall_ns)[at[0]]
     for target, values in ((work, replay.work_ns), (host, replay.host_ns), (lag, replay.lag_ns)):
         median = _median_of(replay, peers, values)[at]
         found = ~np.isnan(median)
         own, usual = values[regular[found]], median[found]
-        stalls = (usual > own + least_stall_ns) | (own > usual + own_stall_ns[found])
+        stalls = usual > own + least_stall_ns
         target[regular[found]] = np.where(stalls, own, usual).astype(np.int64)
         known[regular[found]] = True
     # Iterations of another shape: as a whole in proportion.
@@ -63,15 +57,6 @@ def of_peers(replay: Replay, table: OwnTime, rank: int, *, keeps_stalls: bool = 
             times[following] = np.maximum(times[following] - times[stray], 0)
     known[odd] = True
     return Reference(work, host, lag, known)
-
-
-def _rare_ns(table: OwnTime, rank: int, least_ns: float) -> Floats:
-    """By how much the rank takes longer than its usual lateness where that is rare, shape (K,); infinite elsewhere."""
-    late_ns = table.own_ns[rank] - np.median(table.own_ns[table.peers(rank)], axis=0)
-    beyond_ns = late_ns - np.median(late_ns)
-    limit = max(_STALL_DEVIATIONS * float(np.median(np.abs(beyond_ns))), least_ns)
-    rare = beyond_ns > limit
-    return np.where(rare & (rare.sum() < _LEAST_OFTEN), beyond_ns, np.inf)
 
 
 def of_itself(replay: Replay, candidate: Candidate) -> Reference:
