@@ -98,8 +98,11 @@ def find_around(file: RankFile, name: str) -> list[list[str]]:
     def say(at: int) -> str:
         if kinds[at] == ITERATION:
             return f"iteration {header.iterations.index[items[at]]}"
-        text: str = header.names.text[items[at]]
-        return text if kinds[at] == ROW else header.stages[header.stage_pieces.stage[items[at]]]
+        if kinds[at] != ROW:
+            stage: str = header.stages[header.stage_pieces.stage[items[at]]]
+            return stage
+        name: str = header.names.text[items[at]]
+        return name
 
     found = []
     for at in range(len(kinds)):
