@@ -20,6 +20,7 @@ _SHORTEST: Final = 2
 _LEAST_EXCESS: Final = 0.1  # of the own time
 _CLEARLY: Final = 1.5  # over all that is not in the rhythm
 _MOST_OF: Final = 0.6  # of all that exceeds
+_MOST_OF_LATENESS: Final = 0.5
 _CHANCE: Final = 0.005  # that pauses of a full machine make a rhythm on any of the ranks
 _CHANCE_OF_TURNS: Final = 0.05  # of it, by the iterations alone: a rank that is always late has no rhythm
 _LEAST_SAMPLED: Final = 9  # iterations
@@ -56,9 +57,17 @@ def add_rhythmic(table: OwnTime, candidates: list[Candidate], numbers: list[int]
             other != rank and table.role[other] == table.role[rank] and found[other][0] == every for other in found
         )
     }
-    kept = [alone.pop(one.rank) if one.rank in alone and one.by == "peers" else one for one in candidates]
+    kept = [alone[one.rank] if one.rank in alone and _explains(alone[one.rank], one) else one for one in candidates]
     known = {candidate.rank for candidate in kept}
     return kept + [candidate for rank, candidate in alone.items() if rank not in known]
+
+
+def _explains(rhythmic: Candidate, candidate: Candidate) -> bool:
+    """Whether pauses in a rhythm are most of what the rank is late by, which may pause and be late all the time."""
+    if candidate.by != "peers" or candidate.pattern != "persistent":
+        return candidate.by == "peers"
+    late, paused = (one.excess * int(one.iterations.sum()) for one in (candidate, rhythmic))
+    return paused >= _MOST_OF_LATENESS * late
 
 
 def _find_late(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, Candidate]]:
