@@ -20,6 +20,7 @@ from fleetprof_analyzer.job.stragglers.judgement.reasons import (
     SlowLinks,
     TooFewIterations,
     Unsure,
+    UnsureTurns,
 )
 from fleetprof_analyzer.job.stragglers.replay.mismatch import Mismatch
 from fleetprof_analyzer.words.ranks import name_ranks
@@ -63,6 +64,8 @@ def say_reason(reason: Reason) -> str:
             return _MOVING[cause]
         case Unsure(candidate):
             return _say_unsure(candidate)
+        case UnsureTurns(needed):
+            return f"the ranks may pause in turns; {say_iterations(needed)}"
         case TooFewIterations(iterations, needed):
             are = "iteration is" if iterations == 1 else "iterations are"
             return f"{iterations or 'no'} {are} in all of the traces, and a verdict takes {needed}: capture more"

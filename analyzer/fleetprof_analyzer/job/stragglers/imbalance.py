@@ -15,7 +15,7 @@ from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import all_alike
 from fleetprof_analyzer.job.stragglers.lateness.movement import explained_share, restlessness
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.lateness.reference import take_off
-from fleetprof_analyzer.job.stragglers.lateness.turns import find_turns
+from fleetprof_analyzer.job.stragglers.lateness.turns import find_turns, iterations_to_decide
 from fleetprof_analyzer.job.stragglers.moving_pauses import pauses_move
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.trace.trace import Bools, Int64s
@@ -52,6 +52,7 @@ class Imbalance:
     lateness_ns: int
     moves: Cause | None  # what moves from rank to rank, where it costs enough; None: nothing that is a rank's own doing
     by_turns: bool  # the ranks pause in turns, which no noise does
+    turns_need: int | None = None  # iterations that would decide whether they do; None: there is no doubt
 
 
 def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
@@ -145,6 +146,7 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         max(round(float(saved) / max(len(replay.matched.iterations), 1)), 0),
         moves=moves,
         by_turns=by_turns,
+        turns_need=None if by_turns else iterations_to_decide(table, replay.matched.iterations),
     )
 
 

@@ -34,6 +34,7 @@ from fleetprof_analyzer.job.stragglers.judgement.reasons import (
     SlowLinks,
     TooFewIterations,
     Unsure,
+    UnsureTurns,
 )
 from fleetprof_analyzer.job.stragglers.judgement.untold import OperationsLost, Untold
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, find_candidates
@@ -175,6 +176,8 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, missing: list[int]) 
     if power.hidden is not None:
         hidden = Power(power.hidden, power.smallest_gain)
         return _Decision(verdict="undecided", reason=Unsure(power.hidden), links=links, power=hidden)
+    if imbalance.turns_need is not None:
+        return _Decision(verdict="undecided", reason=UnsureTurns(imbalance.turns_need), links=links, power=power)
     alone = not any(len(table.peers(rank)) for rank in range(len(table.role)))
     return _Decision(verdict="nobody", reason=Nobody(missing, alone), links=links, power=power)
 

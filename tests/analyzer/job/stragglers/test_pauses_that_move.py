@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
-from fleetprof_analyzer.job.stragglers.lateness.turns import find_turns
+from fleetprof_analyzer.job.stragglers.lateness.turns import find_turns, iterations_to_decide
 from fleetprof_analyzer.job.stragglers.moving_pauses import come_again, find_pauses, runs_move
 from fleetprof_api.report.stragglers import Stragglers
 from harness.traces.planted.faults import operations_of
@@ -106,11 +106,16 @@ def test_who_may_be_blocked_on_a_thread_that_waits_for_a_core_does_not_pause() -
     assert again(replace(table, others_waited_ns=np.array([np.full(10, np.nan), waited]))) == [0]
 
 
-def turns_of(pauses: list[str], jitter_ms: int = 4) -> list[list[int]] | None:
-    """In which iterations each rank has its turn."""
+def noisy_table(pauses: list[str], jitter_ms: int) -> OwnTime:
+    """The same of CPU-only ranks that are blocked for up to so long besides."""
     table = replace(table_of(pauses), on_host=True)
     noise = np.random.default_rng(3).integers(0, jitter_ms * MS, table.own_ns.shape)
-    found = find_turns(replace(table, own_ns=table.own_ns + noise), list(range(len(pauses[0]))))
+    return replace(table, own_ns=table.own_ns + noise)
+
+
+def turns_of(pauses: list[str]) -> list[list[int]] | None:
+    """In which iterations each rank has its turn."""
+    found = find_turns(noisy_table(pauses, 4), list(range(len(pauses[0]))))
     return None if found is None else [np.flatnonzero(row > 20 * MS).tolist() for row in found]
 
 
@@ -128,6 +133,22 @@ def turns_of(pauses: list[str], jitter_ms: int = 4) -> list[list[int]] | None:
 ])  # fmt: skip
 def test_turns_go_around_the_ranks(pauses: list[str], turns: list[list[int]] | None) -> None:
     assert turns_of(pauses) == turns
+
+
+@pytest.mark.parametrize(("pauses", "jitter_ms", "is_in_doubt"), [
+    (["x...x...x.", ".x...x...x", "..x...x...", "...x...x.."], 80, True),
+    (["x.x.x..xx.", ".x.x.xx..x"], 4, True),  # two of them out of turn
+    (["..........", ".........."], 120, False),
+    (["x.x.", ".x.x"], 4, False),  # nothing is told of too few
+])  # fmt: skip
+def test_where_noise_hides_turns_more_iterations_would_tell(
+    pauses: list[str], jitter_ms: int, *, is_in_doubt: bool
+) -> None:
+    table, numbers = noisy_table(pauses, jitter_ms), list(range(len(pauses[0])))
+    assert find_turns(table, numbers) is None
+    needed = iterations_to_decide(table, numbers)
+    assert (needed is not None) == is_in_doubt
+    assert needed is None or len(numbers) < needed < 4 * len(numbers)
 
 
 def test_where_threads_were_not_sampled_there_are_no_turns() -> None:

@@ -54,6 +54,13 @@ class Unsure:
 
 
 @dataclass(frozen=True, slots=True)
+class UnsureTurns:
+    """The ranks may pause in turns; so many iterations would decide."""
+
+    needed: int
+
+
+@dataclass(frozen=True, slots=True)
 class TooFewIterations:
     """So many are in all of the traces, and so many are needed."""
 
@@ -109,6 +116,7 @@ Reason = (
     | HeavyStage
     | Moving
     | Unsure
+    | UnsureTurns
     | TooFewIterations
     | Nobody
     | NotStored

@@ -5,7 +5,9 @@ but chance does not go around. Guarantees: pure; says so only where ranks that c
 every iteration would seldom look like that.
 """
 
+from dataclasses import dataclass
 from itertools import permutations
+from math import ceil
 from statistics import NormalDist
 from typing import Final
 
@@ -15,9 +17,23 @@ from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.trace.trace import Bools
 
 _CHANCE: Final = 0.01  # four turns of each of two ranks
+_SUSPECTED: Final = 0.1
 _LEAST_EXCESS: Final = 0.1  # of the own time
 _LEAST_ROUNDS: Final = 2
 _MOST_RANKS: Final = 6  # their orders are all tried
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOrder:
+    """The likeliest order of the ranks, and how far it stands out of chance."""
+
+    turn: Bools  # (R, K): whose turn it is
+    errors: float  # standard errors of the sum over the turns
+    orders: int  # that were tried
+
+    def chance(self) -> float:
+        """That the best of all orders stands out so far by chance."""
+        return self.orders * (1 - NormalDist().cdf(self.errors))
 
 
 def find_turns(table: OwnTime, numbers: list[int]) -> Floats | None:
@@ -26,6 +42,34 @@ def find_turns(table: OwnTime, numbers: list[int]) -> Floats | None:
     `numbers` of the iterations, shape (K,). By those that were sampled on all ranks, without the first one: what lies
     before the window's first collective was not recorded.
     """
+    sampled = _sampled_shares(table, numbers)
+    if sampled is None:
+        return None
+    known, shares, known_numbers = sampled
+    found = _find_likeliest(shares, known_numbers)
+    if found is None or found.chance() > _CHANCE or not _all_stand_out(shares, found.turn):
+        return None
+    blocked = shares * _level(table)
+    beyond = np.zeros(table.own_ns.shape)
+    for rank, turn in enumerate(found.turn):
+        mine = blocked[rank]
+        beyond[rank, known] = np.where(turn, np.maximum(mine - float(np.median(mine[~turn])), 0.0), 0.0)
+    return beyond
+
+
+def iterations_to_decide(table: OwnTime, numbers: list[int]) -> int | None:
+    """How many iterations would decide whether the ranks are blocked in turns; None where these leave no doubt."""
+    sampled = _sampled_shares(table, numbers)
+    found = None if sampled is None else _find_likeliest(sampled[1], sampled[2])
+    if found is None or found.chance() > _SUSPECTED:
+        return None
+    # The sum of turns grows with the iterations, its error with their root.
+    needed = (NormalDist().inv_cdf(1 - _CHANCE / found.orders) / found.errors) ** 2
+    return ceil(max(needed, 1.0) * len(numbers)) + len(table.role)
+
+
+def _sampled_shares(table: OwnTime, numbers: list[int]) -> tuple[Bools, Floats, list[int]] | None:
+    """(which iterations tell, shape (K,), the ranks' blocked time there as share of the own time, their numbers)."""
     blocked = table.blocked_ns()
     if blocked is None or len(np.unique(table.role)) > 1 or not 1 < len(blocked) <= _MOST_RANKS:
         return None
@@ -33,22 +77,18 @@ def find_turns(table: OwnTime, numbers: list[int]) -> Floats | None:
     known[0] = False
     if known.sum() < _LEAST_ROUNDS * len(blocked):
         return None
-    level = max(float(np.median(table.own_ns)), 1.0)
-    turns = order_turns(blocked[:, known] / level, np.array(numbers)[known].tolist())
-    if turns is None:
-        return None
-    beyond = np.zeros(blocked.shape)
-    for rank, turn in enumerate(turns):
-        mine = blocked[rank, known]
-        beyond[rank, known] = np.where(turn, np.maximum(mine - float(np.median(mine[~turn])), 0.0), 0.0)
-    return beyond
+    return known, np.asarray(blocked[:, known] / _level(table)), np.array(numbers)[known].tolist()
 
 
-def order_turns(shares: Floats, numbers: list[int]) -> Bools | None:
-    """Whose turn it is, shape (R, K), from the ranks' times as shares of the usual own time; None without turns.
+def _level(table: OwnTime) -> float:
+    return max(float(np.median(table.own_ns)), 1.0)
+
+
+def _find_likeliest(shares: Floats, numbers: list[int]) -> TurnOrder | None:
+    """Of all orders of the ranks the one with the largest sum; None where no rank is ever blocked longer than another.
 
     Had any rank the time of any other with the same odds in each iteration, the sum over the iterations of the time of
-    the rank whose turn it is would be normal. Of all orders the likeliest is tested, at a chance that holds for all.
+    the rank whose turn it is would be normal.
     """
     ranks = len(shares)
     at = np.array(numbers) % ranks
@@ -57,11 +97,14 @@ def order_turns(shares: Floats, numbers: list[int]) -> Bools | None:
     error = float(np.sqrt((beyond**2).mean(axis=0).sum()))
     orders = [np.array(order) for order in permutations(range(ranks))]
     best = max(orders, key=lambda order: float(beyond[order[at], columns].sum()))
-    total = float(beyond[best[at], columns].sum())
-    if error <= 0 or len(orders) * (1 - NormalDist().cdf(total / error)) > _CHANCE:
+    if error <= 0:
         return None
-    turns = best[at][None, :] == np.arange(ranks)[:, None]
-    return turns if all(_stands_out(mine, turn) for mine, turn in zip(shares, turns, strict=True)) else None
+    turn: Bools = best[at][None, :] == np.arange(ranks)[:, None]
+    return TurnOrder(turn, float(beyond[best[at], columns].sum()) / error, len(orders))
+
+
+def _all_stand_out(shares: Floats, turns: Bools) -> bool:
+    return all(_stands_out(mine, turn) for mine, turn in zip(shares, turns, strict=True))
 
 
 def _stands_out(shares: Floats, turn: Bools) -> bool:
