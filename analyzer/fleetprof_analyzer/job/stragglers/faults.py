@@ -55,7 +55,8 @@ def judge(
 
     `extra` holds own work and host's time, shapes (N,), of ranks whose reference is no peer's.
     """
-    rest = candidates[:_MOST]
+    least_ns = least_joint_gain(replay) * float(replay.run([replay.as_measured()]).total_ns[0]) if candidates else 0.0
+    rest = [candidate for candidate in candidates if is_worth(table, candidate, least_ns)][:_MOST]
     if not rest:
         return Judged([], [], 0.0)
     wanted = {candidate.rank: _reference(replay, table, candidate, extra) for candidate in rest}
@@ -103,6 +104,17 @@ def judge(
         mended = replay.run([fixed([fault.candidate.rank for fault in named])])
         joint = float((total[0] - mended.total_ns[0]) / total[0])
     return Judged(named, [fault for fault in faults if fault not in named], joint)
+
+
+def is_worth(table: OwnTime, candidate: Candidate, least_ns: float) -> bool:
+    """Whether what comes and goes on a CPU-only rank takes `least_ns` of the window by itself.
+
+    Its replay takes off all that other programs do to the rank besides, so the replay cannot tell.
+    """
+    if candidate.pattern != "intermittent" or candidate.by != "peers" or not table.on_host:
+        return True
+    level = float(np.median(table.own_ns[table.role == table.role[candidate.rank]]))
+    return candidate.excess * level * int(candidate.iterations.sum()) >= least_ns
 
 
 def least_joint_gain(replay: Replay) -> float:

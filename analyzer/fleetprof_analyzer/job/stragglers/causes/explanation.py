@@ -23,7 +23,12 @@ from fleetprof_analyzer.job.stragglers.causes.operators import (
 from fleetprof_analyzer.job.stragglers.causes.pauses import find_collections
 from fleetprof_analyzer.job.stragglers.causes.rhythm import find_rhythm
 from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import describe_same_sizes
-from fleetprof_analyzer.job.stragglers.causes.unequal_work import compare_operators, more_kernels, more_threads
+from fleetprof_analyzer.job.stragglers.causes.unequal_work import (
+    compare_operators,
+    more_kernels,
+    more_threads,
+    runs_more,
+)
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
@@ -205,6 +210,8 @@ def _explain_host(
 def _has_more_work(table: OwnTime, candidate: Candidate, work: OperatorWork, host: float) -> bool:
     """Whether the rank has more to do in all iterations, worth enough of its excess on the host, ns per iteration."""
     if candidate.pattern != "persistent" or not work.is_more:
+        return False
+    if work.sizes is None and not runs_more(table, candidate.rank, work.more_ns / max(work.usual_ns, 1.0)):
         return False
     # Both in proportion to what is usual: other processes on the cores make all of it longer.
     usual = max(float(np.median(table.own_ns[table.peers(candidate.rank)])), 1.0)

@@ -21,6 +21,8 @@ from fleetprof_analyzer.trace.trace import Bools
 _EXPLAINED: Final = 0.5  # of the excess
 _MOST_FEWER: Final = 0.25  # of what a rank has more of
 _LEAST_EXCESS: Final = 0.1  # of what peers take for their operators, at their medians
+_MOST_TOLD_BY_RUNS: Final = 1.0  # more work than the peers' all; waits for a core lengthen operators without end
+_LEAST_SAMPLED: Final = 5  # iterations
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,21 @@ def weigh_work(table: OwnTime, candidates: list[Candidate], *, on_host: bool) ->
     return kept + [candidate for candidate in by_operators if candidate.rank not in known]
 
 
+def runs_more(table: OwnTime, rank: int, share: float) -> bool:
+    """Whether the training thread is on a core for so much longer than the peers' as more work of that share needs.
+
+    A rank that waits for cores has longer operators, and runs no longer. True where threads were not sampled.
+    """
+    peers = table.peers(rank)
+    if not table.on_host or table.ran_ns.shape != table.own_ns.shape or len(peers) == 0:
+        return True
+    known = np.isfinite(table.ran_ns).all(axis=0)
+    if known.sum() < _LEAST_SAMPLED:
+        return True
+    mine, usual = float(np.median(table.ran_ns[rank, known])), float(np.median(table.ran_ns[peers][:, known]))
+    return mine - usual >= _EXPLAINED * min(share, _MOST_TOLD_BY_RUNS) * usual
+
+
 def find_more_work(table: OwnTime) -> list[Candidate]:
     """Ranks whose operators have more to do at their medians, however much others disturb them all."""
     found = []
@@ -143,7 +160,9 @@ def find_more_work(table: OwnTime) -> list[Candidate]:
         if work is None:
             continue
         usual = max(work.usual_ns, 1.0)
-        is_more = work.is_more and (work.sizes is None or work.sizes.is_much_more)
+        is_more = work.is_more and (
+            runs_more(table, rank, work.more_ns / usual) if work.sizes is None else work.sizes.is_much_more
+        )
         more = work.more_ns / usual if is_more else 0.0
         extra = work.extra_ns / usual
         if max(more, extra) >= _LEAST_EXCESS:

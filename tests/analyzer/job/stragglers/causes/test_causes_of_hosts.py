@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.causes.explanation import Explained, explain
-from fleetprof_analyzer.job.stragglers.causes.unequal_work import weigh_work
+from fleetprof_analyzer.job.stragglers.causes.unequal_work import find_more_work, weigh_work
+from fleetprof_analyzer.job.stragglers.faults import is_worth
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, find_candidates
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
@@ -231,3 +232,29 @@ def test_a_loader_that_takes_longer_than_any_other_ever_does_is_late(
     parts = {"busy": own - data, "data": data, "collection": nothing, "host": nothing}
     table = OwnTime(np.zeros(RANKS, np.int64), own, parts, nothing, parts, nothing, nothing, unsaid, unsaid)
     assert [candidate.rank for candidate in find_candidates(table)] == found
+
+
+@pytest.mark.parametrize(("ran_ms", "waited_ms", "has_more"), [
+    ((42, 12), (30, 1), True),
+    ((13, 12), (30, 1), False),  # it waits for a core inside its operators, which lengthens their medians too
+])  # fmt: skip
+def test_who_has_more_to_do_is_on_a_core_for_longer(
+    ran_ms: tuple[int, int], waited_ms: tuple[int, int], *, has_more: bool
+) -> None:
+    table = on_cores(with_operators(tabulate(), batch=3.5), ran_ms=ran_ms, waited_ms=waited_ms)
+    found = find_more_work(replace(table, on_host=True))
+    assert [one.rank for one in found] == ([LATE_RANK] if has_more else [])
+
+
+@pytest.mark.parametrize(("pattern", "on_host", "share", "is_enough"), [
+    ("intermittent", True, 0.3, False),  # 3 × 0.3 × 12 ms are less than the 20 ms that are asked for
+    ("intermittent", True, 0.6, True),
+    ("intermittent", False, 0.3, True),
+    ("persistent", True, 0.3, True),
+])  # fmt: skip
+def test_what_comes_and_goes_on_a_host_is_worth_no_more_than_it_takes(
+    pattern: str, share: float, *, on_host: bool, is_enough: bool
+) -> None:
+    late = np.array([one == "x" for one in "..x..x..x"])
+    candidate = Candidate(LATE_RANK, pattern, share, late)
+    assert is_worth(replace(tabulate(), on_host=on_host), candidate, 20.0 * MS) == is_enough
