@@ -1,4 +1,4 @@
-"""A small DDP transformer on gloo with one planted fault: torchrun planted_job.py; knows nothing of us.
+"""A small DDP model on gloo with one planted fault: torchrun planted_job.py; knows nothing of us.
 
 PLANT: the fault, of CASES in planted_truth.py. PLANT_RANK: its rank. PLANT_FOLDER: a folder for its files; the job
 ends when `stop` is there. Each rank writes into `queue-RANK` how long it has waited for a core, after each iteration:
@@ -125,6 +125,44 @@ def make_garbage() -> list[list]:
     return rings
 
 
+class Recurrent(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = torch.nn.LSTM(WIDTH, WIDTH, batch_first=True)
+        self.head = torch.nn.Linear(WIDTH, 10)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.head(self.lstm(rows)[0])
+
+
+class Convolutions(torch.nn.Module):
+    """A picture of each sequence; of 32 rows and more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.Sequential(
+            torch.nn.Conv2d(1, 16, 3, stride=2), torch.nn.BatchNorm2d(16), torch.nn.ReLU(),
+            torch.nn.Conv2d(16, 32, 3, stride=2), torch.nn.BatchNorm2d(32), torch.nn.ReLU(),
+            torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(32, 10),
+        )  # fmt: skip
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return self.layers(rows.unsqueeze(1)).unsqueeze(1)
+
+
+def make_net() -> torch.nn.Module:
+    """A transformer, which has all faults, or another model without one."""
+    if FAULT == "recurrent_none":
+        return Recurrent()
+    if FAULT == "convolutions_none":
+        return Convolutions()
+    encoder = torch.nn.TransformerEncoder(
+        torch.nn.TransformerEncoderLayer(WIDTH, 4, 2 * WIDTH, dropout=0.0, batch_first=True), 2,
+        enable_nested_tensor=False,
+    )  # fmt: skip
+    return torch.nn.Sequential(encoder, torch.nn.Linear(WIDTH, 10))
+
+
 def waited_ns() -> int:
     """How long this thread has been ready to run without a core, as the kernel counts it."""
     return int(Path("/proc/thread-self/schedstat").read_text().split()[1])
@@ -135,11 +173,7 @@ def main() -> None:
     torch.set_num_threads(1)
     if is_here("disk"):
         (FOLDER / "large.bin").write_bytes(os.urandom(64 << 20))
-    encoder = torch.nn.TransformerEncoder(
-        torch.nn.TransformerEncoderLayer(WIDTH, 4, 2 * WIDTH, dropout=0.0, batch_first=True), 2,
-        enable_nested_tensor=False,
-    )  # fmt: skip
-    net = torch.nn.Sequential(encoder, torch.nn.Linear(WIDTH, 10))
+    net = make_net()
     if is_here("backward_hook"):
         net[1].weight.register_hook(pause_backward)
     model = DistributedDataParallel(net)

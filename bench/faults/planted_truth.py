@@ -17,6 +17,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import msgspec
+from fleetprof_api.report.stragglers import Stragglers
+
 JOB = Path(__file__).with_name("planted_job.py")
 
 
@@ -46,6 +49,8 @@ CASES = {
     "slow_everywhere": ExpectedVerdict(("data_loading",), verdict="nobody"),
     "none": ExpectedVerdict((), verdict="nobody", by_host=False),
     "generator_none": ExpectedVerdict((), verdict="nobody", by_host=False),
+    "recurrent_none": ExpectedVerdict((), verdict="nobody", by_host=False),
+    "convolutions_none": ExpectedVerdict((), verdict="nobody", by_host=False),
 }
 
 
@@ -124,6 +129,11 @@ def _is_crowded(report: dict[str, Any], folder: Path) -> bool:
     return named["cause"] == "cpu_contention" and 2 * (queued[named["rank"]] - usual) >= named["lateness_ns"]
 
 
+def _is_hidden(found: dict[str, Any]) -> bool:
+    """Whether the report says that its iterations are too noisy to tell: Stragglers.is_hidden."""
+    return msgspec.convert(found, Stragglers).is_hidden if found["verdict"] == "nobody" else False
+
+
 def judge(trial: Trial, report: dict[str, Any], folder: Path, job: Path = JOB) -> TrialResult:
     """The report against the truth; `folder`: the job's files, `job`: the program as it ran."""
     truth = CASES[trial.case]
@@ -156,7 +166,7 @@ def judge(trial: Trial, report: dict[str, Any], folder: Path, job: Path = JOB) -
         rank=rank,
         cause=rank and (not truth.causes or bool(set(truth.causes) & set(causes))),
         line=line,
-        undecided=found["verdict"] == "undecided",
+        undecided=found["verdict"] == "undecided" or _is_hidden(found),
         reason=found.get("reason", ""),
         gain=found.get("gain", 0.0),
         is_crowded=crowded,
