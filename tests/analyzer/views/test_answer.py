@@ -220,6 +220,12 @@ def test_what_to_try_is_the_advice_of_what_is_worth_most() -> None:
     assert give_answer(undecided).next_step.startswith("capture more iterations")
 
 
+def test_what_to_try_helps_the_rank_that_the_sentence_names_first() -> None:
+    elsewhere, there = (msgspec.structs.replace(one, advice=words) for one, words in ((ALL_LOAD, "all"), (LATE, "it")))
+    assert give_answer(job(late(LOADING), findings=[elsewhere, there])).next_step == "it"
+    assert give_answer(job(late(LOADING), findings=[elsewhere, LATE])).next_step == "all"
+
+
 @pytest.mark.parametrize("case", ANSWERS)
 def test_page_and_terminal_begin_with_it(case: str) -> None:
     report, sentence = ANSWERS[case]

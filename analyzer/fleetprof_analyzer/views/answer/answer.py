@@ -69,7 +69,7 @@ def give_answer(report: Report) -> Answer:
 
 
 def _find_more(report: Report) -> Finding | None:
-    """What is worth more than the fault that the verdict names, where anything is: it comes first among what to try."""
+    """What is worth more than the fault that the verdict names, where anything is."""
     if not report.findings or report.findings[0].measure == "stragglers" or report.stragglers is None:
         return None
     first = report.findings[0]
@@ -166,7 +166,12 @@ def _is_hosts(report: Report) -> bool:
 
 
 def _next_step(report: Report) -> str:
-    advice: Sequence[str] = [finding.advice for finding in report.findings if finding.advice]
+    found = report.stragglers
+    findings = list(report.findings)
+    if found is not None and found.verdict in _NAMED and found.verdict not in _OF_NOBODY:
+        # The sentence begins with the late rank, so what helps there comes first, whatever else is worth more.
+        findings.sort(key=lambda finding: finding.measure != "stragglers")
+    advice: Sequence[str] = [finding.advice for finding in findings if finding.advice]
     candidate = None if report.stragglers is None else report.stragglers.candidate
     if candidate is not None:
         return _decide(candidate)
