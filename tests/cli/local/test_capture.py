@@ -109,7 +109,7 @@ def test_a_capture_outlives_its_hub(
     wait_until(lambda: "recording" in (tmp_path / "capture.log").read_text(), "the recording")
     hub.kill()
     hub.wait()
-    wait_until(lambda: "the hub has gone" in (tmp_path / "capture.log").read_text(), "the notice")
+    wait_until(lambda: "the hub does not answer any more" in (tmp_path / "capture.log").read_text(), "the notice")
     start("up", "--no-ui", log="up2.log")
     assert capture.wait(120) == 0, (tmp_path / "capture.log").read_text()
 
