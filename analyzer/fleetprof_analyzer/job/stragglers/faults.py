@@ -55,8 +55,7 @@ def judge(
 
     `extra` holds own work and host's time, shapes (N,), of ranks whose reference is no peer's.
     """
-    least_ns = least_joint_gain(replay) * float(replay.run([replay.as_measured()]).total_ns[0]) if candidates else 0.0
-    rest = [candidate for candidate in candidates if is_worth(table, candidate, least_ns)][:_MOST]
+    rest = _leave_out_small(replay, table, candidates)[:_MOST]
     if not rest:
         return Judged([], [], 0.0)
     wanted = {candidate.rank: _reference(replay, table, candidate, extra) for candidate in rest}
@@ -104,6 +103,13 @@ def judge(
         mended = replay.run([fixed([fault.candidate.rank for fault in named])])
         joint = float((total[0] - mended.total_ns[0]) / total[0])
     return Judged(named, [fault for fault in faults if fault not in named], joint)
+
+
+def _leave_out_small(replay: Replay, table: OwnTime, candidates: list[Candidate]) -> list[Candidate]:
+    if not candidates or not table.on_host:
+        return candidates  # the replay tells what each is worth, and need not run once more
+    least_ns = least_joint_gain(replay) * float(replay.run([replay.as_measured()]).total_ns[0])
+    return [candidate for candidate in candidates if is_worth(table, candidate, least_ns)]
 
 
 def is_worth(table: OwnTime, candidate: Candidate, least_ns: float) -> bool:
