@@ -142,12 +142,13 @@ def test_what_was_seen_is_told_once_places_and_stacks_before_what_names_them() -
     sent.is_reachable = True
     assert samples.flush(sent.send)
     assert samples.flush(sent.send)
-    assert [message["t"] for message in sent.messages] == ["places", "stacks", "thread"]
+    messages = [message for message in sent.messages if message["t"] != "collections"]  # Python may collect meanwhile
+    assert [message["t"] for message in messages] == ["places", "stacks", "thread"]
     assert (sent.of("places", "file"), sent.of("places", "function")) == ([FILE, FILE], ["read_batch", "main"])
     assert sent.of("places", "line") == [7, 7]
     assert sent.of("stacks", "stacks") == [[0, 1]]
     assert sent.of("thread", "stack") == [0] * len(looks.times)
-    assert sent.messages[-1]["torch_threads"] == 3
+    assert messages[-1]["torch_threads"] == 3
     assert sent.messages[-1]["usable_cores"] == len(os.sched_getaffinity(0))
 
 
