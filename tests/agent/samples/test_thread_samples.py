@@ -149,7 +149,7 @@ def test_what_was_seen_is_told_once_places_and_stacks_before_what_names_them() -
     assert sent.of("stacks", "stacks") == [[0, 1]]
     assert sent.of("thread", "stack") == [0] * len(looks.times)
     assert messages[-1]["torch_threads"] == 3
-    assert sent.messages[-1]["usable_cores"] == len(os.sched_getaffinity(0))
+    assert messages[-1]["usable_cores"] == len(os.sched_getaffinity(0))
 
 
 def test_the_columns_are_those_of_the_schema() -> None:
