@@ -15,6 +15,7 @@ import pytest
 from fleetprof_analyzer.capture.store import analyze_capture
 from fleetprof_analyzer.pyramid.fleet import write_fleet
 from fleetprof_api import keys
+from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report import read_report, write_report
 from fleetprof_api.telemetry.history import POINTS, NamespaceDay, WorkloadDay, write_day
 from fleetprof_store.memory import MemoryStore
@@ -30,6 +31,7 @@ from playwright.sync_api import Browser, Page
 from ..conftest import POLICY, make_ledger, put_capture, put_ledger
 
 HOSTILE = '<img src=x onerror="document.title=1">\u202egnp.exe'
+SAMPLED = PlaceInCode(file="shop/dataset.py", line=41, function="Pictures.__getitem__", samples=9, of_samples=10)
 MANY = 1000
 IDLE = WorkloadDay("Job", "idle", {"gpu_busy_ratio": [0.1], "iterations_per_second": [4.0, 1.0]})
 LATE_RANK = 637
@@ -99,7 +101,11 @@ def shown(analysed: MemoryStore) -> MemoryStore:
         store.put(info.key, analysed.get(info.key))
     report = read_report(store.get(keys.report_key("team-a", "slow")))
     kernels = [msgspec.structs.replace(report.kernels[0], name=HOSTILE), *report.kernels[1:]]
-    hostile = msgspec.structs.replace(report, title=HOSTILE, kernels=kernels)
+    assert report.stragglers
+    late, *others = report.stragglers.ranks
+    placed = [msgspec.structs.replace(late, place=SAMPLED), *others]
+    stragglers = msgspec.structs.replace(report.stragglers, ranks=placed)
+    hostile = msgspec.structs.replace(report, title=HOSTILE, kernels=kernels, stragglers=stragglers)
     without = msgspec.structs.replace(report, totals=[msgspec.structs.replace(report.totals[0], kind="cpu")])
     for uid, made in (("many", enlarge(report, MANY, LATE_RANK)), ("hostile", hostile), ("without-devices", without)):
         store.put(keys.request_key("team-c", uid), store.get(keys.request_key("team-a", "slow")))

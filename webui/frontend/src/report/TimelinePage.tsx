@@ -1,15 +1,22 @@
 // The timeline of a report by itself; what it shows is in its address.
+import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo } from "react";
 import { path } from "@/api/client";
+import type { ReportPage } from "@/api/models";
+import { reportQuery } from "@/api/queries";
 import { Name } from "@/parts/Name";
-import { readState, Timeline, type TimelineState } from "@/timeline";
+import { readState, Timeline, type SampledLine, type TimelineState } from "@/timeline";
+import { Place } from "./Place";
 
 export default function TimelinePage() {
   const { namespace, uid } = useParams({ from: "/reports/$namespace/$uid/timeline" });
   const { view } = useSearch({ from: "/reports/$namespace/$uid/timeline" });
   const navigate = useNavigate({ from: "/reports/$namespace/$uid/timeline" });
   const state = useMemo(() => readState(parse(view)), [view]);
+  const { data: report } = useQuery(reportQuery(namespace, uid));
+  const sampled = useMemo(() => (report ? sampledLines(report) : []), [report]);
+  const place = report?.stragglers?.named[0]?.place;
   useEffect(() => {
     document.title = `Timeline of ${uid} – fleetprof`;
   }, [uid]);
@@ -26,8 +33,32 @@ export default function TimelinePage() {
       <header className="page-head">
         <h1>Timeline</h1>
       </header>
-      <Timeline source={`${path("reports", namespace, uid, "timeline")}/`} state={state} onStateChange={change} />
+      <p className="timeline-verdict">
+        {report && (
+          <>
+            <span title={report.answer.sentence}>
+              <Name text={report.answer.sentence} most={600} />
+            </span>
+            {place && <Place place={place} />}
+            <Link to="/reports/$namespace/$uid" params={{ namespace, uid }} hash="verdict-title">
+              What speaks for it
+            </Link>
+          </>
+        )}
+      </p>
+      <Timeline source={`${path("reports", namespace, uid, "timeline")}/`} state={state} onStateChange={change} sampled={sampled} report={path("reports", namespace, uid)} />
     </div>
+  );
+}
+
+/** The lines of code that the report names: those of late ranks, and those of findings. */
+function sampledLines({ answer, findings, stragglers }: ReportPage): SampledLine[] {
+  const late = (stragglers?.named ?? []).map(({ rank, place }) => ({ place, ranks: [rank], sentence: answer.sentence }));
+  const found = findings.map(({ place, ranks, message }) => ({ place, ranks, sentence: message }));
+  return [...late, ...found].flatMap(({ place, ranks, sentence }) =>
+    place
+      ? [{ file: place.file, line: place.line, function: place.function, samples: place.samples, ofSamples: place.of_samples, ranks, sentence }]
+      : [],
   );
 }
 

@@ -2,24 +2,31 @@
  * The timeline of a capture: ranks as rows, under an open one its iterations, stages, streams and threads.
  *
  * `source` is the address of the timeline's files, with a slash at its end; `state` is what is shown, as the page has it
- * in its address; `onStateChange` is given what the reader made of it.
+ * in its address; `onStateChange` is given what the reader made of it. `sampled` are the lines of code of the report at
+ * the address `report`.
  */
 
-import { useEffect, useRef, useState, type CSSProperties, type KeyboardEvent } from "react";
+import { useEffect, useEffectEvent, useMemo, useRef, useState, type CSSProperties } from "react";
 import { openInPerfetto } from "@/parts/perfetto";
 import { useTheme } from "@/theme/theme";
 import { obey } from "./commands";
-import { Details } from "./Details";
-import { describeFleet, suggestRank } from "./layout/bands";
 import { AXIS_HEIGHT } from "./draw/painter";
 import { Engine, type Hit } from "./engine";
-import { commandOf } from "./keyboard";
-import { Minimap } from "./Minimap";
-import { listen } from "./pointer";
-import { searchNames } from "./search";
+import type { RankHeader } from "./format/rank";
+import { focusOf } from "./focus";
+import { commandOf, isMeant } from "./keyboard";
+import { describeCompared, describeFleet, fullRanks, suggestRank } from "./layout/bands";
+import { Details } from "./panels/Details";
+import { Found } from "./panels/Found";
+import { Hover, says } from "./panels/Hover";
+import { Keys, readEverywhere, storeEverywhere } from "./panels/Keys";
+import { Legend } from "./panels/Legend";
+import { Minimap } from "./panels/Minimap";
+import { Toolbar } from "./panels/Toolbar";
+import { listen, openRank } from "./pointer";
+import { searchNames, type SampledLine } from "./search";
 import { WHOLE, type TimelineState } from "./state";
 import "./timeline.css";
-import { Toolbar } from "./Toolbar";
 import { TreeGrid } from "./tree/TreeGrid";
 import { TimelineStore } from "./worker/store";
 
@@ -27,13 +34,14 @@ interface Props {
   source: string;
   state: TimelineState;
   onStateChange: (state: TimelineState) => void;
+  sampled: readonly SampledLine[];
+  report: string;
 }
 
-const KEYS = "Keys: W S zoom, A D pan, arrows choose, Enter fits, M measures, L only the longest, / searches, N P next and previous found, Escape clears.";
 const BESIDE_FOUND = 20;
 const LEAST_HEIGHT = 200;
 
-export function Timeline({ source, state, onStateChange }: Props) {
+export function Timeline({ source, state, onStateChange, sampled, report }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const scroll = useRef<HTMLDivElement>(null);
   const searchField = useRef<HTMLInputElement>(null);
@@ -45,7 +53,9 @@ export function Timeline({ source, state, onStateChange }: Props) {
   const [drawing, setDrawing] = useState<Engine | null>(null);
   const [hover, setHover] = useState<{ hit: Hit; x: number; y: number } | null>(null);
   const [message, setMessage] = useState("");
-  const [, setAnswers] = useState(0);
+  const [keysOpen, setKeysOpen] = useState(false);
+  const [everywhere, setEverywhere] = useState(readEverywhere);
+  const [answers, setAnswers] = useState(0);
   const theme = useTheme();
   latestOnStateChange.current = onStateChange;
 
@@ -80,7 +90,7 @@ export function Timeline({ source, state, onStateChange }: Props) {
     setDrawing(made);
     const watch = new ResizeObserver(([entry]) => made.resize(entry!.contentRect.width, entry!.contentRect.height));
     watch.observe(scroll.current);
-    const stop = listen(element, made, (hit, x, y) => setHover(hit?.rectangle ? { hit, x, y } : null));
+    const stop = listen(element, made, (hit, x, y) => setHover(hit && says(hit) ? { hit, x, y } : null));
     return () => {
       stop();
       watch.disconnect();
@@ -101,6 +111,28 @@ export function Timeline({ source, state, onStateChange }: Props) {
   useEffect(() => engine.current?.recolor(), [theme]);
 
   const fleet = store?.fleet?.value;
+  const headers = useMemo(() => {
+    const open = state.open.map((rank): [number, RankHeader | undefined] => [rank, store?.rank(rank)?.value]);
+    return new Map(open.filter((entry): entry is [number, RankHeader] => entry[1] !== undefined));
+    // Answers of the store are what changes it.
+    // oxlint-disable-next-line react/exhaustive-deps
+  }, [state.open, store, answers]);
+  const press = useEffectEvent((event: KeyboardEvent) => {
+    const command = commandOf(event);
+    if (!command || !engine.current || event.defaultPrevented || keysOpen) return;
+    if (!isMeant(command, focusOf(event.target, scroll.current), everywhere)) return;
+    event.preventDefault();
+    obey(engine.current, command, {
+      help: () => setKeysOpen(true),
+      search: () => searchField.current?.focus(),
+      find: (forward) => tell(find(forward)),
+    });
+  });
+  useEffect(() => {
+    const listener = (event: KeyboardEvent) => press(event);
+    window.addEventListener("keydown", listener);
+    return () => window.removeEventListener("keydown", listener);
+  }, []);
   if (store?.fleet?.problem !== undefined)
     return (
       <p role="alert">
@@ -115,13 +147,16 @@ export function Timeline({ source, state, onStateChange }: Props) {
   const nodes = tree?.value;
   const change = (part: Partial<TimelineState>) => engine.current?.change(part);
   const find = async (forward: boolean) => {
-    if (focus === undefined || !header || !store) return;
-    const names = searchNames(header, state.search).flatMap((found) => found.names);
-    const offset = engine.current?.scene?.ranks.get(focus)?.offset ?? 0;
-    const from = state.chosen?.rank === focus ? state.chosen.start : (engine.current?.view.start ?? 0) - offset;
-    const found = await store.find(focus, names, from, forward);
-    setMessage(found ? "" : `There is no ${forward ? "later" : "earlier"} event of such a name on rank ${focus}.`);
-    if (found) engine.current?.choose(focus, found.start, found.duration, found.name, BESIDE_FOUND);
+    // The rank that is looked at, if it has such events.
+    const found = [...headers].map(([rank, each]) => ({ rank, names: searchNames(each, state.search).flatMap((one) => one.names) }));
+    const place = found.find(({ rank, names }) => rank === focus && names.length) ?? found.find(({ names }) => names.length);
+    if (!place || !store) return;
+    const { rank, names } = place;
+    const offset = engine.current?.scene?.ranks.get(rank)?.offset ?? 0;
+    const from = state.chosen?.rank === rank ? state.chosen.start : (engine.current?.view.start ?? 0) - offset;
+    const event = await store.find(rank, names, from, forward);
+    setMessage(event ? "" : `There is no ${forward ? "later" : "earlier"} event of such a name on rank ${rank}.`);
+    if (event) engine.current?.choose(rank, event.start, event.duration, event.name, BESIDE_FOUND);
   };
   const cut = async () => {
     const { view, scene } = engine.current!;
@@ -138,25 +173,38 @@ export function Timeline({ source, state, onStateChange }: Props) {
     setMessage("");
     work.catch((error: unknown) => setMessage(error instanceof Error ? error.message : String(error)));
   };
-  const press = (event: KeyboardEvent) => {
-    const command = commandOf(event.nativeEvent);
-    if (!command || !engine.current) return;
-    event.preventDefault();
-    obey(engine.current, command, {
-      search: () => searchField.current?.focus(),
-      find: (forward) => tell(find(forward)),
-    });
-  };
   const chosen = state.chosen && engine.current?.scene?.ranks.get(state.chosen.rank);
   const chosenOne = state.chosen && chosen?.lanes[state.chosen.lane]?.find((one) => one.start === state.chosen!.start);
   const stagesOnly = fleet?.header.ranks.detail.filter((one) => one === "stages").length ?? 0;
   const shifted = fleet?.header.ranks.shift_ns.filter(Boolean).length ?? 0;
   return (
     <div className="timeline">
-      {fleet && <Toolbar fleet={fleet} state={state} header={header} searchField={searchField} onChange={change} onFind={(forward) => tell(find(forward))} onCut={() => tell(cut())} />}
+      {fleet && (
+        <Toolbar
+          fleet={fleet}
+          state={state}
+          hasEvents={headers.size > 0}
+          searchField={searchField}
+          onChange={change}
+          onCut={() => tell(cut())}
+          onKeys={() => setKeysOpen(true)}
+        />
+      )}
+      {fleet && state.search && (
+        <Found
+          words={state.search}
+          headers={headers}
+          full={fullRanks(fleet.header)}
+          sampled={sampled}
+          report={report}
+          onSearch={(search) => change({ search })}
+          onFind={(forward) => tell(find(forward))}
+          onOpen={(rank) => engine.current && openRank(engine.current, rank)}
+        />
+      )}
       {fleet && <Minimap engine={drawing} state={state} wholeNs={fleet.header.span_ns} />}
+      <Legend />
       {/* The picture is worked like an application: keys and pointer belong to it while it has focus. */}
-      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions */}
       <div
         ref={scroll}
         id="timeline-picture"
@@ -166,7 +214,6 @@ export function Timeline({ source, state, onStateChange }: Props) {
         aria-label="Timeline"
         aria-describedby="timeline-keys"
         tabIndex={0}
-        onKeyDown={press}
         onScroll={(event) => engine.current?.scroll(event.currentTarget.scrollTop)}
       >
         <canvas
@@ -175,25 +222,30 @@ export function Timeline({ source, state, onStateChange }: Props) {
           aria-label={fleet ? describeFleet(fleet.header) : "Loading"}
         />
         <div style={{ height: Math.max(0, height + AXIS_HEIGHT) }} aria-hidden="true" className="timeline-spacer" />
-        {hover && (
+        {hover && fleet && (
           <div className="timeline-hover" style={{ left: hover.x + 14, top: hover.y + 18 }} data-left={hover.x > window.innerWidth - 480}>
-            <Details
-              rank={hover.hit.rank!}
-              scene={hover.hit.scene!}
-              lane={hover.hit.band.kind === "lane" ? hover.hit.band.lane : 0}
-              rectangle={hover.hit.rectangle!}
-            />
+            <Hover fleet={fleet} hit={hover.hit} />
           </div>
         )}
       </div>
       <p id="timeline-keys" className="quiet">
-        {KEYS} Drag to pan, Ctrl and wheel to zoom, Shift and drag to measure, click a rank to open it. A folded
-        rank shows what its iterations are made of, not when.
+        Press ? for all keys: W A S D zoom and pan, arrows choose, / searches. Drag to pan, Ctrl and wheel to zoom, Shift and
+        drag to measure, click a rank to open it.
       </p>
+      <Keys
+        open={keysOpen}
+        everywhere={everywhere}
+        onClose={() => setKeysOpen(false)}
+        onEverywhere={(next) => {
+          setEverywhere(next);
+          storeEverywhere(next);
+        }}
+      />
       <div aria-live="polite" className="timeline-chosen">
         {chosen && chosenOne && state.chosen && (
           <Details rank={state.chosen.rank} scene={chosen} lane={state.chosen.lane} rectangle={chosenOne} />
         )}
+        {fleet && state.fold === "late" && describeCompared(fleet.header) && <p>{describeCompared(fleet.header)}</p>}
         {message && <p role="alert">{message}</p>}
         {problem !== undefined && <p>Rank {focus} has no events here: {problem}</p>}
         {tree?.problem !== undefined && <p>The list of what rank {focus} ran is missing: {tree.problem}</p>}

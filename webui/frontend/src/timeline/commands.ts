@@ -2,10 +2,12 @@
 
 import type { Engine } from "./engine";
 import type { Command } from "./keyboard";
+import type { Band } from "./layout/bands";
 import type { Rectangle } from "./layout/rectangles";
 
-/** What a key asks of the page around the picture: the cursor in the field of the search; the next event that it found. */
+/** What a key asks of the page around the picture: the list of keys, the cursor in the field of the search, the next event that it found. */
 export interface Around {
+  help: () => void;
   search: () => void;
   find: (forward: boolean) => void;
 }
@@ -20,6 +22,8 @@ export function obey(engine: Engine, command: Command, around: Around): void {
       return engine.zoom(command.factor);
     case "search":
       return around.search();
+    case "help":
+      return around.help();
     case "next":
       return around.find(true);
     case "previous":
@@ -48,7 +52,9 @@ export function chosenSpan({ state, scene }: Engine): { start: number; end: numb
   return { start: one.start + rank.offset, end: one.start + one.duration + rank.offset };
 }
 
-/** Chooses the next event of the lane, or the nearest of the next lane; pans where none is chosen. */
+type Lane = Band & { kind: "lane" };
+
+/** Chooses the next event of the lane, or the nearest of the next lane; where none is chosen, pans, or chooses one. */
 function step(engine: Engine, along: number, across: number): void {
   const { state, scene } = engine;
   const { chosen } = state;
@@ -56,25 +62,32 @@ function step(engine: Engine, along: number, across: number): void {
   const rank = chosen ? scene?.ranks.get(chosen.rank) : undefined;
   const list = chosen ? rank?.lanes[chosen.lane] ?? [] : [];
   const at = list.findIndex((one) => one.start === chosen?.start);
-  if (!chosen || !rank || at < 0) {
-    if (along) engine.pan(along * 0.1);
-    return;
-  }
+  const next = list[at + along];
   if (along) {
-    const next = list[at + along];
-    if (next) engine.change({ chosen: { ...chosen, start: next.start } });
+    if (chosen && at >= 0 && next) engine.change({ chosen: { ...chosen, start: next.start } });
     else engine.pan(along * 0.1);
     return;
   }
+  if (!chosen || !rank || at < 0) {
+    chooseNearest(engine, lanes, (engine.view.start + engine.view.end) / 2);
+    return;
+  }
   const here = lanes.findIndex((band) => band.rank === chosen.rank && band.lane === chosen.lane);
-  const next = lanes[here + across];
-  const other = next && scene?.ranks.get(next.rank);
-  if (!next || !other) return;
-  const middle = list[at]!.start + rank.offset + list[at]!.duration / 2;
-  const near = (one: Rectangle) => Math.abs(one.start + one.duration / 2 + other.offset - middle);
-  const nearest = other.lanes[next.lane]?.reduce<Rectangle | null>(
-    (best, one) => (!best || near(one) < near(best) ? one : best),
-    null,
-  );
-  if (nearest) engine.change({ chosen: { rank: next.rank, lane: next.lane, start: nearest.start } });
+  const beside = lanes[here + across];
+  if (beside) chooseNearest(engine, [beside], list[at]!.start + rank.offset + list[at]!.duration / 2);
+}
+
+/** Chooses the event nearest to a time of the first of these lanes that has one. */
+function chooseNearest(engine: Engine, lanes: Lane[], middle: number): void {
+  for (const { rank, lane } of lanes) {
+    const scene = engine.scene!.ranks.get(rank);
+    const near = (one: Rectangle) => Math.abs(one.start + one.duration / 2 + scene!.offset - middle);
+    const nearest = scene?.lanes[lane]?.reduce<Rectangle | null>(
+      (best, one) => (!best || near(one) < near(best) ? one : best),
+      null,
+    );
+    if (!nearest) continue;
+    engine.change({ chosen: { rank, lane, start: nearest.start } });
+    return;
+  }
 }

@@ -15,7 +15,7 @@ import { buildScene, type RankScene, type Scene } from "./layout/scene";
 import { cellsByRow } from "./layout/shares";
 import { searchNames } from "./search";
 import type { TimelineState } from "./state";
-import { around, pan, toNs, zoom, type Span, type View } from "./view";
+import { around, pan, toNs, within, zoom, type Span, type View } from "./view";
 import type { TimelineStore } from "./worker/store";
 
 const REST_MS = 180;
@@ -25,6 +25,10 @@ export interface Hit {
   rank: number | null;
   rectangle: Rectangle | null;
   scene: RankScene | null;
+  /** The time under the pointer, ns from the fleet's origin. */
+  at: number;
+  /** Of a strip: the place of the iteration or piece of a stage; of a folded rank: that of the cell. -1: none is there. */
+  span: number;
 }
 
 export interface Drawn {
@@ -147,10 +151,18 @@ export class Engine {
     });
   }
 
-  /** All that there is in time. */
+  /** The time of all iterations, which begins at 0. */
   whole(): Span {
     const header = this.#store.fleet?.value?.header;
     return { start: 0, end: Math.max(1, header?.span_ns ?? 1) };
+  }
+
+  /** All time that holds something: the iterations, and what the ranks in view ran before the first and after the last. */
+  limits(): Span {
+    return [...(this.#scene?.ranks.values() ?? [])].reduce(
+      ({ start, end }, { header, offset }) => ({ start: Math.min(start, offset), end: Math.max(end, offset + header.span_ns) }),
+      this.whole(),
+    );
   }
 
   /** Changes the state as the reader wants, and tells the page: at once, or when it rests. */
@@ -164,17 +176,17 @@ export class Engine {
   }
 
   pan(share: number): void {
-    this.change(pan(this.#span(), this.whole(), share), true);
+    this.change(pan(this.#span(), this.limits(), share), true);
   }
 
   zoom(factor: number, pixel = GUTTER + this.#view.width / 2): void {
     const span = this.#span();
     const center = toNs({ ...span, width: this.#view.width }, pixel - GUTTER);
-    this.change(zoom(span, this.whole(), factor, center), true);
+    this.change(zoom(span, this.limits(), factor, center), true);
   }
 
   fit(span: Span): void {
-    this.change(around(span));
+    this.change(around(span, this.limits()));
   }
 
   /** Shows an event with `room` durations beside it, and chooses it as soon as it is here; ns from the rank's origin. */
@@ -193,7 +205,16 @@ export class Engine {
     const rank = fleet.header.ranks.rank[band.row] ?? null;
     const scene = rank === null ? null : this.#scene.ranks.get(rank) ?? null;
     const rectangle = band.kind === "lane" ? rectangleAt(scene?.lanes[band.lane] ?? [], x - GUTTER) ?? null : null;
-    return { band, rank, rectangle, scene };
+    const at = this.timeAt(x);
+    return { band, rank, rectangle, scene, at, span: x < GUTTER ? -1 : this.#spanAt(fleet, band, scene, at) };
+  }
+
+  #spanAt({ cells }: Fleet, band: Band, scene: RankScene | null, at: number): number {
+    if (band.kind === "rank")
+      return (this.#cells[band.row] ?? []).find((cell) => isWithin(cells.start_ns![cell]!, cells.duration_ns![cell]!, at)) ?? -1;
+    if (band.kind === "lane" || !scene) return -1;
+    const { start_ns: starts, duration_ns: durations } = band.kind === "stages" ? scene.header.stage_pieces : scene.header.iterations;
+    return starts.findIndex((start, place) => isWithin(start + scene.offset, durations[place]!, at));
   }
 
   /** Marks what the pointer is over. */
@@ -211,7 +232,7 @@ export class Engine {
   /** What the state says is in view: several keys and turns of the wheel may come before the next frame. */
   #span(): Span {
     const { start, end } = this.#state;
-    return end > start ? { start, end } : around(this.whole());
+    return end > start ? within({ start, end }, this.limits()) : this.whole();
   }
 
   #paint(): void {
@@ -270,6 +291,10 @@ export class Engine {
       ]),
     );
   }
+}
+
+function isWithin(start: number, duration: number, at: number): boolean {
+  return at >= start && at < start + duration;
 }
 
 /** The canvas has as many pixels as the screen, up to two for each of CSS. */

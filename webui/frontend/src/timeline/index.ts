@@ -2,3 +2,4 @@
 
 export { Timeline } from "./Timeline";
 export { readState, WHOLE, type TimelineState } from "./state";
+export type { SampledLine } from "./search";

@@ -1,20 +1,50 @@
-/** What keys do. WASD by their place on the keyboard, so that they lie together on any; only while the timeline has focus. */
+/**
+ * What keys do. WASD by their place on the keyboard, so that they lie together on any.
+ *
+ * Guarantees: a field that is typed into keeps all its keys, a button or a list those that it is worked with.
+ */
 
 export type Command =
   | { kind: "pan"; share: number }
   | { kind: "zoom"; factor: number }
   | { kind: "step"; along: -1 | 0 | 1; across: -1 | 0 | 1 }
-  | { kind: "search" | "clear" | "fit" | "mark" | "longest" | "next" | "previous" };
+  | { kind: "search" | "help" | "clear" | "fit" | "mark" | "longest" | "next" | "previous" };
+
+/** Where the focus is: on the picture, nowhere in particular, on a control, in a field of text. */
+export type Focus = "picture" | "page" | "control" | "text";
+
+/** What the page says of the keys: each with what it does. */
+export const KEYS: readonly (readonly [keys: string, what: string])[] = [
+  ["W S", "zoom in, zoom out"],
+  ["A D", "pan left, pan right"],
+  ["← →", "choose the event before, the next one; pan while none is chosen"],
+  ["↑ ↓", "choose the nearest event of the row above, below; the first press chooses one in the middle"],
+  ["Enter, F", "fit the chosen event into the view, or the whole time"],
+  ["M", "measure the chosen event"],
+  ["L", "show only the longest events, or all again"],
+  ["/", "search"],
+  ["N P", "go to the next event that the search found, to the previous one"],
+  ["Escape", "let go of the chosen event, the measured span and the search"],
+  ["?", "show these keys"],
+];
 
 type Key = Pick<KeyboardEvent, "code" | "key" | "ctrlKey" | "metaKey" | "altKey" | "repeat">;
 
 const PAN = 0.1;
 const HELD_PAN = 0.2;
 
+/** Whether a command is meant for the timeline; `everywhere`: also while the picture has not the focus. */
+export function isMeant(command: Command, focus: Focus, everywhere: boolean): boolean {
+  if (focus === "picture") return true;
+  if (!everywhere || focus === "text") return false;
+  return focus === "page" || !(command.kind === "step" || command.kind === "fit");
+}
+
 /** The command of a key; undefined for all others, which stay the browser's. */
 export function commandOf(event: Key): Command | undefined {
   if (event.ctrlKey || event.metaKey || event.altKey) return undefined;
   if (event.key === "/") return { kind: "search" };
+  if (event.key === "?") return { kind: "help" };
   switch (event.code) {
     case "KeyA":
       return { kind: "pan", share: event.repeat ? -HELD_PAN : -PAN };

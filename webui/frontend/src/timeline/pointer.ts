@@ -2,8 +2,8 @@
 
 import type { Engine, Hit } from "./engine";
 import { GUTTER } from "./draw/painter";
+import { MOST_OPEN } from "./state";
 
-const MOST_OPEN = 8;
 const CLICK_PIXELS = 3;
 
 /** Listens on a canvas until the returned function is called. `shown` is told what lies under the pointer. */
@@ -41,7 +41,7 @@ export function listen(
   };
   const up = (event: PointerEvent) => {
     const [x, y] = place(event);
-    if (drag && !drag.moved) click(engine, engine.hit(x, y), x);
+    if (drag && !drag.moved) click(engine, engine.hit(x, y));
     drag = null;
   };
   const leave = () => {
@@ -81,30 +81,33 @@ export function listen(
   };
 }
 
-function click(engine: Engine, hit: Hit | null, x: number): void {
+function click(engine: Engine, hit: Hit | null): void {
   if (!hit || hit.rank === null) {
     engine.change({ chosen: null });
     return;
   }
-  const { band, rank, scene, rectangle } = hit;
+  const { band, rank, scene, rectangle, span } = hit;
   if (band.kind === "rank") {
     toggleRank(engine, rank);
   } else if (band.kind === "lane") {
     engine.change({ chosen: rectangle ? { rank, lane: band.lane, start: rectangle.start } : null });
-  } else if (scene) {
+  } else if (scene && span >= 0) {
     // One click goes down: into the iteration or the stage.
     const spans = band.kind === "stages" ? scene.header.stage_pieces : scene.header.iterations;
-    const at = engine.timeAt(x) - scene.offset;
-    const found = spans.start_ns.findIndex((start, index) => at >= start && at < start + spans.duration_ns[index]!);
-    if (found < 0) return;
-    const start = spans.start_ns[found]! + scene.offset;
-    engine.fit({ start, end: start + spans.duration_ns[found]! });
+    const start = spans.start_ns[span]! + scene.offset;
+    engine.fit({ start, end: start + spans.duration_ns[span]! });
   }
 }
 
 /** Opens or folds a rank. */
-export function toggleRank(engine: Engine, rank: number): void {
+function toggleRank(engine: Engine, rank: number): void {
   const { open } = engine.state;
-  const rest = open.filter((one) => one !== rank);
-  engine.change({ open: rest.length < open.length ? rest : [...rest, rank].slice(-MOST_OPEN) });
+  if (open.includes(rank)) engine.change({ open: open.filter((one) => one !== rank) });
+  else openRank(engine, rank);
+}
+
+/** Opens a rank, and folds the one that was opened first where too many are open. */
+export function openRank(engine: Engine, rank: number): void {
+  const { open, fold } = engine.state;
+  engine.change({ open: [...open.filter((one) => one !== rank), rank].slice(-MOST_OPEN), fold: fold === "late" ? "all" : fold });
 }

@@ -39,7 +39,7 @@ export const WHOLE: TimelineState = {
   chosen: null,
 };
 
-const MOST_OPEN = 8;
+export const MOST_OPEN = 8;
 const MOST_NS = 2 ** 53;
 
 /** The state that an address says, as far as it says one. */

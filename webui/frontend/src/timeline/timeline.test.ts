@@ -1,11 +1,11 @@
 // The pure parts around the picture: views, states from addresses, keys, search, groups, kept tiles.
 import { expect, test } from "vitest";
 import { makeHeader, makeNodes, makeTile } from "./format/fixtures";
-import { commandOf } from "./keyboard";
-import { searchNames } from "./search";
+import { commandOf, isMeant, type Command, type Focus } from "./keyboard";
+import { searchLines, searchNames, searchRanks } from "./search";
 import { readState, WHOLE } from "./state";
 import { childrenOf, groupChildren, groupName } from "./tree/groups";
-import { pan, ticks, toNs, toPixel, zoom } from "./view";
+import { around, pan, ticks, toNs, toPixel, zoom } from "./view";
 import { TileCache } from "./worker/tiles";
 
 const whole = { start: 0, end: 1000 };
@@ -13,7 +13,7 @@ const whole = { start: 0, end: 1000 };
 test.each([
   ["closer", 0.5, 500, { start: 250, end: 750 }],
   ["closer around the left edge", 0.5, 0, { start: 0, end: 500 }],
-  ["no further than all", 100, 500, { start: -50, end: 1050 }],
+  ["no further than all", 100, 500, { start: 0, end: 1000 }],
   ["no closer than 100 ns", 0.001, 500, { start: 450, end: 550 }],
 ])("zoom %s", (_, factor, center, expected) => {
   const found = zoom(whole, whole, factor, center);
@@ -21,10 +21,16 @@ test.each([
   expect(found.end).toBeCloseTo(expected.end);
 });
 
-test("pan ends half a view beyond the whole", () => {
-  expect(pan({ start: 0, end: 100 }, whole, 0.5)).toEqual({ start: 50, end: 150 });
-  expect(pan({ start: 0, end: 100 }, whole, -5)).toEqual({ start: -50, end: 50 });
-  expect(pan({ start: 900, end: 1000 }, whole, 5)).toEqual({ start: 950, end: 1050 });
+test.each([
+  ["pan", pan({ start: 0, end: 100 }, whole, 0.5), { start: 50, end: 150 }],
+  ["pan before the beginning", pan({ start: 50, end: 150 }, whole, -5), { start: 0, end: 100 }],
+  ["pan behind the end", pan({ start: 850, end: 950 }, whole, 5), { start: 900, end: 1000 }],
+  ["pan to the beginning", pan({ start: 850, end: 950 }, whole, -Infinity), { start: 0, end: 100 }],
+  ["zoom out at the beginning", zoom({ start: 0, end: 100 }, whole, 2, 50), { start: 0, end: 200 }],
+  ["a first event", around({ start: 0, end: 500 }, whole), { start: 0, end: 700 }],
+  ["all", around(whole, whole), whole],
+])("no view begins before the time or ends after it: %s", (_, found, expected) => {
+  expect(found).toEqual(expected);
 });
 
 test("pixels and times are each other's inverse, and ticks are round and apart", () => {
@@ -59,11 +65,29 @@ test.each([
   ["KeyA", "q", { kind: "pan", share: -0.1 }],
   ["ArrowUp", "ArrowUp", { kind: "step", along: 0, across: -1 }],
   ["Slash", "/", { kind: "search" }],
+  ["Slash", "?", { kind: "help" }],
   ["Escape", "Escape", { kind: "clear" }],
   ["KeyX", "x", undefined],
 ])("the key %s (%s)", (code, key, expected) => {
   expect(commandOf({ ...plain, code, key })).toEqual(expected);
   expect(commandOf({ ...plain, code, key, ctrlKey: true })).toBeUndefined();
+});
+
+const zoomIn = { kind: "zoom", factor: 0.8 } as const;
+const next = { kind: "step", along: 1, across: 0 } as const;
+
+test.each<[string, Command, Focus, boolean, boolean]>([
+  ["a letter on a page that was just opened", zoomIn, "page", true, true],
+  ["a letter where it is switched off", zoomIn, "page", false, false],
+  ["a letter on the picture, whatever is switched off", zoomIn, "picture", false, true],
+  ["a letter beside a button", zoomIn, "control", true, true],
+  ["a letter of a text", zoomIn, "text", true, false],
+  ["an arrow on the page", next, "page", true, true],
+  ["an arrow of a slider", next, "control", true, false],
+  ["Enter on a button", { kind: "fit" }, "control", true, false],
+  ["Escape beside a button", { kind: "clear" }, "control", true, true],
+])("whose key it is: %s", (_, command, focus, everywhere, expected) => {
+  expect(isMeant(command, focus, everywhere)).toBe(expected);
 });
 
 test("search finds parts of names whatever their case, and joins the classes of one", () => {
@@ -75,6 +99,28 @@ test("search finds parts of names whatever their case, and joins the classes of 
   expect(searchNames(header, " NCCL ")).toEqual([{ text: "ncclAllReduce", names: [0, 2], count: 5, totalNs: 50 }]);
   expect(searchNames(header, "")).toEqual([]);
   expect(searchNames(header, "m").map((found) => found.text)).toEqual(["gemm"]);
+});
+
+test("several ranks are searched together, and each says how many of a name it has", () => {
+  const header = (names: string[], count: number) => ({
+    ...makeHeader(),
+    names: { text: names, short: names.map(() => ""), cls: names.map(() => 0), count: names.map(() => count), total_ns: names.map(() => 10 * count) },
+  });
+  const ranks = new Map([[2, header(["gemm", "relu"], 40)], [0, header(["gemm"], 38)]]);
+  expect(searchRanks(ranks, "gemm")).toEqual([
+    { text: "gemm", count: 78, totalNs: 780, ranks: [{ rank: 2, count: 40 }, { rank: 0, count: 38 }] },
+  ]);
+  expect(searchRanks(ranks, "relu")[0]!.ranks).toEqual([{ rank: 2, count: 40 }]);
+});
+
+test.each([
+  ["its function", "__GETITEM__", 1],
+  ["its file and line", "dataset.py:41", 1],
+  ["another line", "dataset.py:42", 0],
+  ["nothing", "  ", 0],
+])("a sampled line is found by %s", (_, words, count) => {
+  const line = { file: "shop/dataset.py", line: 41, function: "Pictures.__getitem__", samples: 9, ofSamples: 10, ranks: [2], sentence: "" };
+  expect(searchLines([line], words)).toHaveLength(count);
 });
 
 test("small neighbours and runs of one name are grouped, pieces of one stage too", () => {

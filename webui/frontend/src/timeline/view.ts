@@ -25,26 +25,32 @@ export function toNs(view: View, pixel: number): number {
   return view.start + pixel * nsPerPixel(view);
 }
 
-/** The view moved by a share of its width, no further than half of it beyond the whole. */
-export function pan(view: Span, whole: Span, share: number): Span {
-  const length = view.end - view.start;
-  const start = clamp(view.start + share * length, whole.start - length / 2, whole.end - length / 2);
+/** The span moved, and shortened where it is longer, so that it lies within the whole. */
+export function within(span: Span, whole: Span): Span {
+  const length = Math.min(span.end - span.start, whole.end - whole.start);
+  const start = clamp(span.start, whole.start, whole.end - length);
   return { start, end: start + length };
 }
 
-/** The view zoomed by a factor (below 1: closer) around a time, between 100 ns and a tenth more than the whole. */
-export function zoom(view: Span, whole: Span, factor: number, center: number): Span {
+/** The view moved by a share of its width, as far as there is time. */
+export function pan(view: Span, whole: Span, share: number): Span {
   const length = view.end - view.start;
-  const wanted = clamp(length * factor, LEAST_NS, (whole.end - whole.start) * 1.1);
-  const share = (center - view.start) / length;
-  const start = center - share * wanted;
-  return { start, end: start + wanted };
+  const start = clamp(view.start + share * length, whole.start, Math.max(whole.start, whole.end - length));
+  return within({ start, end: start + length }, whole);
 }
 
-/** A view of a span with a tenth of it on either side. */
-export function around(span: Span): Span {
+/** The view zoomed by a factor (below 1: closer) around a time, between 100 ns and the whole. */
+export function zoom(view: Span, whole: Span, factor: number, center: number): Span {
+  const length = view.end - view.start;
+  const wanted = Math.max(LEAST_NS, length * factor);
+  const start = center - ((center - view.start) / length) * wanted;
+  return within({ start, end: start + wanted }, whole);
+}
+
+/** A view of a span with a tenth of it on either side, as far as there is time. */
+export function around(span: Span, whole: Span): Span {
   const rest = Math.max(LEAST_NS, (span.end - span.start) / 10);
-  return { start: span.start - rest, end: span.end + rest };
+  return within({ start: span.start - rest, end: span.end + rest }, whole);
 }
 
 /** Round times for the axis, at least 90 px apart. */

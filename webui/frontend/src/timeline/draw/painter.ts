@@ -195,7 +195,7 @@ function paintLane(
 }
 
 /** A box of a class with its second sign where it is wide enough for one. */
-function paintBox(
+export function paintBox(
   context: CanvasRenderingContext2D,
   colors: Colors,
   cls: string,

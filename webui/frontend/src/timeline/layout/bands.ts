@@ -29,15 +29,35 @@ export interface Layout {
 export function chooseRows(fleet: FleetHeader, fold: Fold, open: number[]): number[] {
   const rows = fleet.ranks.rank.map((_, row) => row);
   if (fold === "all") return rows;
-  const wanted = fold === "one" ? open.slice(0, 1) : [...fleet.late.slice(0, 3), ...known(fleet.median_rank)];
+  const wanted = fold === "one" ? open.slice(0, 1) : [...fleet.late.slice(0, 3), ...known(typicalRank(fleet))];
   const chosen = wanted.map((rank) => fleet.ranks.rank.indexOf(rank)).filter((row) => row >= 0);
   return chosen.length ? [...new Set(chosen)] : rows.slice(0, 1);
 }
 
 /** The rank to look at first: the latest one that has events, else the median one, else any. */
-export function suggestRank({ ranks, late, median_rank: median }: FleetHeader): number | undefined {
-  const full = new Set(ranks.rank.filter((_, row) => ranks.detail[row] === "full"));
-  return [...late, ...known(median), ...full].find((rank) => full.has(rank)) ?? undefined;
+export function suggestRank(fleet: FleetHeader): number | undefined {
+  const { late, median_rank: median } = fleet;
+  const full = fullRanks(fleet);
+  return [...late, ...known(median), ...full].find((rank) => full.has(rank));
+}
+
+/** A rank that is not late, to look at beside one that is: the median one, else any with events; null if there is none. */
+export function typicalRank(fleet: FleetHeader): number | null {
+  const { ranks, late, median_rank: median } = fleet;
+  const full = fullRanks(fleet);
+  const others = [median, ...ranks.rank].filter((rank): rank is number => rank !== null && !late.includes(rank));
+  return others.find((rank) => full.has(rank)) ?? others[0] ?? null;
+}
+
+/** Ranks whose events are stored. */
+export function fullRanks({ ranks }: FleetHeader): Set<number> {
+  return new Set(ranks.rank.filter((rank, row): rank is number => rank !== null && ranks.detail[row] === "full"));
+}
+
+/** Why there are not two ranks to compare; empty where there are. */
+export function describeCompared(fleet: FleetHeader): string {
+  if (fleet.late.length === 0) return "The report calls no rank late: a typical one stands alone.";
+  return typicalRank(fleet) === null ? "Every rank is late: there is no typical one to compare with." : "";
 }
 
 /** What the picture shows, in a sentence. */

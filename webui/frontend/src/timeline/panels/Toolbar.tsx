@@ -1,23 +1,21 @@
 /** The controls above the picture: which ranks, what is left out, search, and what keys there are. */
 
-import { useMemo, type RefObject } from "react";
-import { Name } from "@/parts/Name";
-import { formatDuration } from "@/units/durations";
-import type { Fleet } from "./format/fleet";
-import type { RankHeader } from "./format/rank";
-import { searchNames } from "./search";
-import type { Fold, TimelineState } from "./state";
+import type { RefObject } from "react";
+import type { Fleet } from "../format/fleet";
+import { typicalRank } from "../layout/bands";
+import type { Fold, TimelineState } from "../state";
 
 interface Props {
   fleet: Fleet;
   state: TimelineState;
-  header: RankHeader | undefined;
+  /** There are events to cut. */
+  hasEvents: boolean;
   searchField: RefObject<HTMLInputElement | null>;
   onChange: (part: Partial<TimelineState>) => void;
-  /** Goes to the next event that the search finds, or to the one before. */
-  onFind: (forward: boolean) => void;
   /** Opens what is in view in Perfetto. */
   onCut: () => void;
+  /** Shows the list of keys. */
+  onKeys: () => void;
 }
 
 const FOLDS: [Fold, string][] = [
@@ -25,13 +23,12 @@ const FOLDS: [Fold, string][] = [
   ["late", "Late and median rank"],
   ["one", "One rank"],
 ];
-const SHOWN = 5;
 
-export function Toolbar({ fleet, state, header, searchField, onChange, onFind, onCut }: Props) {
-  const found = useMemo(() => (header ? searchNames(header, state.search) : []), [header, state.search]);
-  const { late, median_rank: median } = fleet.header;
+export function Toolbar({ fleet, state, hasEvents, searchField, onChange, onCut, onKeys }: Props) {
   const choose = (fold: Fold) => {
-    const compared = [...late.slice(0, 1), ...(median === null ? [] : [median])];
+    const { late } = fleet.header;
+    const typical = typicalRank(fleet.header);
+    const compared = [...late.slice(0, 1), ...(typical === null ? [] : [typical])];
     onChange({ fold, open: fold === "late" ? compared : state.open });
   };
   return (
@@ -67,8 +64,11 @@ export function Toolbar({ fleet, state, header, searchField, onChange, onFind, o
       <button type="button" onClick={() => onChange({ start: 0, end: 0 })}>
         Whole time
       </button>
-      <button type="button" disabled={!header} onClick={onCut}>
+      <button type="button" disabled={!hasEvents} onClick={onCut}>
         Open this part in Perfetto
+      </button>
+      <button type="button" onClick={onKeys}>
+        Keys ( ? )
       </button>
       <search>
         <input
@@ -84,30 +84,6 @@ export function Toolbar({ fleet, state, header, searchField, onChange, onFind, o
           }}
         />
       </search>
-      {state.search && (
-        <ul className="timeline-found" aria-label="Names found">
-          {!header && <li>Open a rank to search its events.</li>}
-          {header && found.length === 0 && <li>No event has such a name.</li>}
-          {found.slice(0, SHOWN).map((one) => (
-            <li key={one.text}>
-              <button type="button" onClick={() => onChange({ search: one.text.slice(0, 200) })}>
-                <Name text={one.text} most={44} /> · {one.count.toLocaleString("en")} × · {formatDuration(one.totalNs)}
-              </button>
-            </li>
-          ))}
-          {found.length > 0 && (
-            <li>
-              <button type="button" onClick={() => onFind(false)}>
-                ‹ Previous event
-              </button>{" "}
-              <button type="button" onClick={() => onFind(true)}>
-                Next event ›
-              </button>
-            </li>
-          )}
-          {found.length > SHOWN && <li>and {found.length - SHOWN} names more</li>}
-        </ul>
-      )}
     </div>
   );
 }

@@ -2,20 +2,12 @@
 
 import { Name } from "@/parts/Name";
 import { formatDuration } from "@/units/durations";
-import { trackLabel } from "./layout/bands";
-import { launchedBy, sumLaunched } from "./layout/launches";
-import type { Rectangle } from "./layout/rectangles";
-import type { RankScene } from "./layout/scene";
-
-const CLASS_WORDS: Record<string, string> = {
-  compute: "compute",
-  communication_exposed: "communication, exposed",
-  communication_overlapped: "communication, overlapped",
-  memory: "memory",
-  data_loading: "data loading",
-  host: "host",
-  optimizer: "optimizer",
-};
+import { className } from "../draw/classes";
+import { trackLabel } from "../layout/bands";
+import { launchedBy, sumLaunched } from "../layout/launches";
+import type { Rectangle } from "../layout/rectangles";
+import type { RankScene } from "../layout/scene";
+import { countNamed } from "../search";
 
 interface Props {
   rank: number;
@@ -30,6 +22,8 @@ export function Details({ rank, scene, lane, rectangle: one }: Props) {
   const { header } = scene;
   const cls = header.classes[header.names.cls[one.name]!]!;
   const launch = one.tile.launch?.[one.row] ?? Number.NaN;
+  const count = header.names.count[one.name]!;
+  const of = countNamed(header, header.names.text[one.name]!);
   const covered = one.tile.covered?.[one.row];
   return (
     <>
@@ -39,11 +33,12 @@ export function Details({ rank, scene, lane, rectangle: one }: Props) {
         </strong>
       </p>
       <p>
-        {formatDuration(one.duration)} · {CLASS_WORDS[cls] ?? cls} · rank {rank},{" "}
+        {formatDuration(one.duration)} · {className(cls)} · rank {rank},{" "}
         <Name text={trackLabel(header, header.lanes.track[lane]!)} most={60} />
       </p>
       <p>
-        {header.names.count[one.name]!.toLocaleString("en")} times in all,{" "}
+        {of.toLocaleString("en")} times on rank {rank}
+        {count < of && `, ${count.toLocaleString("en")} of them as ${className(cls)}`},{" "}
         {formatDuration(header.names.total_ns[one.name]!)} together
         {Number.isNaN(launch) ? "" : ` · launched ${formatDuration(one.start - launch)} before it began`}
       </p>

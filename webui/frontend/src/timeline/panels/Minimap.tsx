@@ -2,10 +2,10 @@
 
 import { useEffect, useRef, type KeyboardEvent } from "react";
 import { formatDuration } from "@/units/durations";
-import { MINIMAP_HEIGHT } from "./draw/minimap";
-import { GUTTER } from "./draw/painter";
-import type { Engine } from "./engine";
-import type { TimelineState } from "./state";
+import { MINIMAP_HEIGHT } from "../draw/minimap";
+import { GUTTER } from "../draw/painter";
+import type { Engine } from "../engine";
+import type { TimelineState } from "../state";
 
 interface Props {
   engine: Engine | null;
