@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 # Tests mostly wait, for a poll or a process: more at a time than there are cores, but of those of PyTorch jobs no more
 # than three, which would miss their start. A session's fixtures are per worker.
-WORKERS ?= 5
+WORKERS ?= 7
 PARALLEL := -n $(WORKERS) --dist loadgroup
 OF_JOBS := -n 3 --dist loadgroup
 BESIDE := -n 2 --dist loadgroup
@@ -68,8 +68,9 @@ part/jobs:
 	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$(.ci/older-torch)" \
 	    $(PART) jobs $(PYTHON) -m pytest $(OF_JOBS) -m "torch and not cluster" $(JOBS) $(PYTEST_ARGS)
 
-# Tests that start no server and no browser: none of them can be late.
-CALCULATIONS := tests/api $(addprefix tests/analyzer/,comparison job pyramid rank reading timeline trace words)
+# Tests that start no server and no browser: none of them can be late. `helm template` only calculates too.
+CALCULATIONS := tests/api tests/house $(addprefix tests/analyzer/,comparison job pyramid rank reading timeline trace words) \
+    $(filter-out %/test_on_an_api_server.py %/test_bounds.py,$(wildcard tests/chart/test_*.py))
 
 part/calculations:
 	$(LAST) $(PART) calculations $(PYTHON) -m pytest $(BESIDE) -m "not torch" --timeout 1800 $(CALCULATIONS) $(PYTEST_ARGS)
