@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import numpy as np
 from analyzer.trace_sets import TraceSource
-from fleetprof_analyzer.capture.store import analyze_capture
+from fleetprof_analyzer.capture.store import analyze_capture, summarise_capture
 from fleetprof_analyzer.pyramid.fleet import write_fleet
+from fleetprof_analyzer.rank.measures.course import COURSE_CLASSES
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.report.report import Report, write_report
@@ -75,10 +77,21 @@ def _make_wide(store: DirectoryStore, source: TraceSource, folder: Path) -> None
     for number, rank in enumerate(WITH_EVENTS):
         store.put(keys.trace_key(NAMESPACE, WIDE, rank), (folder / f"rank{number}.json.gz").read_bytes())
     _describe(store, WIDE)
-    report = enlarge(analyze_capture(store, NAMESPACE, WIDE), RANKS, LATE_RANK, late=1, others=(0, 2))
+    analysed = analyze_capture(store, NAMESPACE, WIDE)
+    _, summaries = summarise_capture(store, NAMESPACE, WIDE)
+    report = enlarge(analysed, RANKS, LATE_RANK, late=1, others=(0, 2))
     sizes = {rank: len(store.get(keys.rank_timeline_key(NAMESPACE, WIDE, rank))) for rank in WITH_EVENTS}
-    store.put(keys.fleet_timeline_key(NAMESPACE, WIDE), write_fleet(report, sizes))
+    courses = {rank.source: _shift(summaries[at % len(summaries)].course, at) for at, rank in enumerate(report.ranks)}
+    store.put(keys.fleet_timeline_key(NAMESPACE, WIDE), write_fleet(report, sizes, courses))
     store.put(keys.report_key(NAMESPACE, WIDE), write_report(report))
+
+
+def _shift(course: bytes, rank: int) -> bytes:
+    """A course like another: a little later, one moment in twenty different, since equal ones would compress."""
+    noise = np.random.default_rng(rank)
+    shifted = np.roll(np.frombuffer(course, np.uint8), int(noise.integers(0, 20)))
+    other = noise.integers(0, len(COURSE_CLASSES), len(shifted), np.uint8)
+    return np.where(noise.random(len(shifted)) < 0.05, other, shifted).tobytes()
 
 
 def _make_many(store: DirectoryStore) -> None:

@@ -134,7 +134,8 @@ def _find(store: Store, namespace: str, uid: str) -> CaptureInputs:
 
 def _write(store: Store, capture: CaptureInputs, summaries: Sequence[RankSummary]) -> Report:
     report = assemble_capture(capture, summaries)
-    write_overview(store, capture.namespace, capture.uid, report)
+    courses = {summary.source: summary.course for summary in summaries}
+    write_overview(store, capture.namespace, capture.uid, report, courses)
     page_key = keys.report_page_key(capture.namespace, capture.uid)
     # Whoever reads a page of a bucket has fetched that page alone.
     traces = "" if Path(store.locate(page_key)).is_absolute() else None

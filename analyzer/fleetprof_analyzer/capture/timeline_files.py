@@ -8,6 +8,7 @@ does not answer.
 
 import logging
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from fleetprof_api import keys
@@ -43,15 +44,18 @@ class RankTimeline:
             store.put(keys.rank_timeline_key(namespace, uid, self._rank), self._data)
 
 
-def write_overview(store: Store, namespace: str, uid: str, report: Report) -> None:
-    """Writes the overview of the report's ranks, with the files that are in the store, and deletes those of others."""
+def write_overview(store: Store, namespace: str, uid: str, report: Report, courses: Mapping[str, bytes]) -> None:
+    """Writes the overview of the report's ranks, with the files that are in the store, and deletes those of others.
+
+    `courses` holds what each source's iterations were made of, moment by moment.
+    """
     prefix = keys.timeline_prefix(namespace, uid)
     files = {
         int(found[1]): info.size_bytes
         for info in store.list(prefix)
         if (found := _OF_A_RANK.fullmatch(info.key.removeprefix(prefix)))
     }
-    store.put(keys.fleet_timeline_key(namespace, uid), write_fleet(report, files))
+    store.put(keys.fleet_timeline_key(namespace, uid), write_fleet(report, files, courses))
     stale = sorted(files.keys() - {entry.rank for entry in report.ranks})
     try:
         store.delete([keys.rank_timeline_key(namespace, uid, rank) for rank in stale])

@@ -1,12 +1,13 @@
 """Writes the overview of a capture: every rank's iterations with what they were made of, and which ranks have more.
 
-Made of the report alone, so that a page of 1,000 ranks needs no trace. It is the index of the timeline, and is written
-last: where it is not, there is no timeline. Guarantees: pure but for the sizes that it is given; at most `MOST_CELLS`
-iterations, the first of each rank; what is left out is counted.
+Made of the report and the courses of its ranks, so that a page of 1,000 ranks needs no trace. It is the index of the
+timeline, and is written last: where it is not, there is no timeline. Guarantees: pure but for the sizes that it is
+given; at most `MOST_CELLS` iterations, the first of each rank; what is left out is counted. Of more than `MOST_MOMENTS`
+moments of courses, those of the last ranks are left out.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import median_low
 from typing import Final, Literal
 
@@ -18,8 +19,10 @@ from fleetprof_api.report.report import Rank, Report
 from fleetprof_analyzer.pyramid.container import Block, Body, pack
 from fleetprof_analyzer.pyramid.header import FLEET_FORM, STAGES
 from fleetprof_analyzer.pyramid.planes import shuffle
+from fleetprof_analyzer.rank.measures.course import COURSE_CLASSES
 
 MOST_CELLS: Final = 200_000
+MOST_MOMENTS: Final = 16 << 20
 MEASURES: Final = ("compute", "overlapped_communication", "exposed_communication", "exposed_memory", "idle")
 CELL_TYPES: Final = (
     {"row": "u4", "index": "i8", "start_ns": "i8", "duration_ns": "i8"}
@@ -58,12 +61,16 @@ class FleetHeader(msgspec.Struct, frozen=True, kw_only=True):
     cells: Block
     cell_count: int
     cells_left_out: int
+    moments: list[int] = []  # of each iteration of a rank; 0 where its course is not known
+    courses: Block = Block()  # a byte for each moment of each cell, in the order of the cells
+    course_count: int = 0
+    course_classes: tuple[str, ...] = COURSE_CLASSES
     late: list[int] = []  # the ranks that the straggler analysis names, the worst first
-    median_rank: int | None = None  # the one with the median iteration, to look at beside a late one
+    median_rank: int | None = None  # the one with the median iteration that is not late, to look at beside a late one
 
 
-def write_fleet(report: Report, files: Mapping[int, int]) -> bytes:
-    """The file. `files` holds the bytes of each rank's own file, where it has one."""
+def write_fleet(report: Report, files: Mapping[int, int], courses: Mapping[str, bytes]) -> bytes:
+    """The file. `files` holds the bytes of each rank's own file, where it has one; `courses` those of each source."""
     ranks = report.ranks
     shifts = _find_shifts(ranks)
     absolute = [
@@ -80,6 +87,9 @@ def write_fleet(report: Report, files: Mapping[int, int]) -> bytes:
     block = body.add(
         shuffle([np.array(values, kind) for values, kind in zip(columns, CELL_TYPES.values(), strict=True)])
     )
+    moments = _count_moments(ranks, courses)
+    course = b"".join(courses[rank.source][: each * count] for rank, count in zip(ranks, moments, strict=True) if count)
+    late = [] if report.stragglers is None else [one.rank for one in report.stragglers.ranks]
     header = FleetHeader(
         made_by=__version__,
         origin_ns=str(origin),
@@ -95,8 +105,11 @@ def write_fleet(report: Report, files: Mapping[int, int]) -> bytes:
         cells=block,
         cell_count=len(cells),
         cells_left_out=sum(len(rank.iterations) for rank in ranks) - len(cells),
-        late=[] if report.stragglers is None else [one.rank for one in report.stragglers.ranks],
-        median_rank=_median_rank(ranks),
+        moments=moments,
+        courses=body.add(course),
+        course_count=len(course),
+        late=late,
+        median_rank=_median_rank(ranks, late),
     )
     return pack(header, body)
 
@@ -143,11 +156,24 @@ def _cells(number: int, rank: Rank, origin: int, most: int) -> list[tuple[int, .
     return rows
 
 
-def _median_rank(ranks: list[Rank]) -> int | None:
-    """The rank whose mean iteration is the median one: what a late rank is looked at beside."""
+def _count_moments(ranks: Sequence[Rank], courses: Mapping[str, bytes]) -> list[int]:
+    """How many moments each iteration of a rank has in its course, 0 where that is not one of its iterations."""
+    counts, total = [], 0
+    for number, rank in enumerate(ranks):
+        course = courses.get(rank.source, b"")
+        count = len(course) // max(1, len(rank.iterations))
+        whole = count * len(rank.iterations) == len(course) and all(one < len(COURSE_CLASSES) for one in set(course))
+        fits = total + len(course) <= MOST_MOMENTS and number < MOST_CELLS
+        counts.append(count if whole and fits else 0)
+        total += len(course) if counts[-1] else 0
+    return counts
+
+
+def _median_rank(ranks: list[Rank], late: Collection[int]) -> int | None:
+    """The rank with the median mean iteration of those that are not late: what a late rank is looked at beside."""
     means = sorted(
         (sum(one.duration_ns for one in rank.iterations) // len(rank.iterations), rank.rank)
         for rank in ranks
-        if rank.iterations and rank.rank is not None
+        if rank.iterations and rank.rank is not None and rank.rank not in late
     )
     return means[len(means) // 2][1] if means else None

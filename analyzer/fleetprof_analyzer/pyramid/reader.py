@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetprof_analyzer.pyramid.container import MOST_BLOCK_BYTES, Block, Container, Unreadable
-from fleetprof_analyzer.pyramid.fleet import CELL_TYPES, MOST_CELLS, FleetHeader
+from fleetprof_analyzer.pyramid.fleet import CELL_TYPES, MOST_CELLS, MOST_MOMENTS, FleetHeader
 from fleetprof_analyzer.pyramid.header import (
     CLASSES,
     FLEET_FORM,
@@ -93,6 +93,8 @@ class FleetFile:
         _check_equal(self.header.ranks, "ranks")
         if not 0 <= self.header.cell_count <= MOST_CELLS:
             raise Unreadable(f"{self.header.cell_count:,} iterations, {MOST_CELLS:,} are allowed")
+        if not 0 <= self.header.course_count <= MOST_MOMENTS:
+            raise Unreadable(f"{self.header.course_count:,} moments of courses, {MOST_MOMENTS:,} are allowed")
 
     def cells(self) -> Columns:
         """The iterations of all ranks, columns of shape (cells,). Raises Unreadable."""
@@ -102,6 +104,19 @@ class FleetFile:
         columns = dict(zip(CELL_TYPES, unshuffle(data, count, types), strict=True))
         _check_below(columns["row"], len(self.header.ranks.rank), "the iterations: rank")
         return columns
+
+    def courses(self) -> npt.NDArray[np.uint8]:
+        """A number of `course_classes` for each moment of each cell, shape (course_count,). Raises Unreadable."""
+        count = self.header.course_count
+        moments = self.header.moments or [0] * len(self.header.ranks.rank)
+        _check_numbers(moments, MOST_MOMENTS, "moments")
+        if len(moments) != len(self.header.ranks.rank):
+            raise Unreadable("moments: another number than there are ranks")
+        if int(np.array(moments, np.int64)[self.cells()["row"]].sum()) != count:
+            raise Unreadable("the courses: another number of moments than the iterations have")
+        found = np.frombuffer(self._container.block(self.header.courses, "the courses", count), np.uint8)
+        _check_below(found, len(self.header.course_classes), "the courses: class")
+        return found
 
 
 def _check_rank(header: RankHeader) -> None:

@@ -18,10 +18,17 @@ from fleetprof_analyzer.rank.communication.extraction import summarise_operation
 from fleetprof_analyzer.rank.host.marks import read_marks
 from fleetprof_analyzer.rank.host.track import read_track
 from fleetprof_analyzer.rank.iterations import RecordingTerms, find_iterations
-from fleetprof_analyzer.rank.measures.breakdown import add, find_host_work, measure_device, measure_iterations
+from fleetprof_analyzer.rank.measures.breakdown import (
+    add,
+    find_host_work,
+    measure_before,
+    measure_device,
+    measure_iterations,
+)
 from fleetprof_analyzer.rank.measures.communication_table import CommunicationGroup, measure_communication
 from fleetprof_analyzer.rank.measures.copies import measure_copies
 from fleetprof_analyzer.rank.measures.core_use import measure_core_use
+from fleetprof_analyzer.rank.measures.course import bound_moments, describe_course
 from fleetprof_analyzer.rank.measures.data_loading import measure_data_loading
 from fleetprof_analyzer.rank.measures.device_time import add_idle, add_iteration_idle, measure_device_time
 from fleetprof_analyzer.rank.measures.devices import DeviceWork, split_devices
@@ -69,6 +76,7 @@ class RankSummary(msgspec.Struct, kw_only=True, frozen=True):
     operators: list[OperatorGroup] = []
     operations: bytes = b""  # operations.encode; empty where there is no communication, or where it lies beside this
     operations_bytes: int = 0  # their length, also where they lie beside this
+    course: bytes = b""  # course.describe_course of the rank's iterations
     problems: list[Problem] = []
 
 
@@ -118,7 +126,9 @@ def summarise(
     del host
     begin = trace.window_start_ns if trace.window_start_ns is not None else int(trace.rows.start_ns.min())
     on_host = None if works else find_host_work(trace)
-    iterations = measure_iterations(works if on_host is None else [on_host], chosen)
+    bounds = bound_moments(chosen)
+    before = measure_before(works if on_host is None else [on_host], bounds)
+    iterations = measure_iterations(before, max(1, len(works)), chosen)
     iterations = add_iteration_idle(iterations, [idle_ns for _, idle_ns, _ in measured])
     track = read_track(samples) if trace.time_origin == "unix" else None
     marks = read_marks(trace, samples, [(one.start_ns, one.start_ns + one.duration_ns) for one in found.iterations])
@@ -169,6 +179,7 @@ def summarise(
         ],
         cores=measure_core_use(samples, iterations) if trace.time_origin == "unix" else None,
     )
+    course = describe_course(before, bounds, max(1, len(works)), stages.labels)
     where = _where(stages)
     del stages  # a thread's rows, which nobody needs any more
     operations = summarise_operations(
@@ -185,6 +196,7 @@ def summarise(
         operators=measure_operator_launches(trace, works, calls),
         operations=operations,
         operations_bytes=len(operations),
+        course=course,
         problems=problems.entries(trace.source, rank_number),
     )
     if show is not None:

@@ -5,8 +5,10 @@ import pytest
 from fleetprof_analyzer.capture.store import analyze_capture, merge_capture, summarise_ranks
 from fleetprof_analyzer.pyramid.fleet import MEASURES, UNKNOWN, write_fleet
 from fleetprof_analyzer.pyramid.reader import FleetFile, RankFile
+from fleetprof_analyzer.rank.measures.course import COURSE_CLASSES
 from fleetprof_api import keys
 from fleetprof_api.report.report import Iteration, Rank, Report, TimeBreakdown
+from fleetprof_api.report.stragglers import Straggler, Stragglers
 from fleetprof_store.base import StoreError
 from fleetprof_store.memory import MemoryStore
 from harness.traces.planted.traces import plant_capture
@@ -26,7 +28,7 @@ def make_rank(number: int, starts: list[int], length_ns: int = 100) -> Rank:
 def test_cells_are_the_iterations_of_all_ranks_on_one_axis() -> None:
     epoch = 1_790_857_026_000_000_123
     report = Report(ranks=[make_rank(0, [epoch + 50, epoch + 150]), make_rank(3, [epoch])])
-    file = FleetFile(write_fleet(report, {3: 999}))
+    file = FleetFile(write_fleet(report, {3: 999}, {}))
     assert file.header.origin_ns == str(epoch)
     assert file.header.ranks.rank == [0, 3]
     assert file.header.ranks.detail == ["stages", "full"]
@@ -46,7 +48,7 @@ def test_a_clock_that_is_apart_is_put_right_and_lateness_is_left() -> None:
         make_rank(2, [91_000, 91_100, 91_200]),
         make_rank(3, [1000, 1100, 1200]),
     ]
-    file = FleetFile(write_fleet(Report(ranks=ranks), {}))
+    file = FleetFile(write_fleet(Report(ranks=ranks), {}, {}))
     assert file.header.ranks.shift_ns == [0, 0, -90_000, 0]
     assert file.cells()["start_ns"].reshape(4, 3)[:, 0].tolist() == [0, 30, 0, 0]
     assert file.header.span_ns == 330
@@ -54,13 +56,50 @@ def test_a_clock_that_is_apart_is_put_right_and_lateness_is_left() -> None:
 
 def test_of_too_many_iterations_the_first_of_each_rank_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fleetprof_analyzer.pyramid.fleet.MOST_CELLS", 4)
-    file = FleetFile(write_fleet(Report(ranks=[make_rank(n, [100, 200, 300]) for n in range(2)]), {}))
+    file = FleetFile(write_fleet(Report(ranks=[make_rank(n, [100, 200, 300]) for n in range(2)]), {}, {}))
     assert file.cells()["index"].tolist() == [7, 8, 7, 8]
     assert file.header.cells_left_out == 2
 
 
+def test_the_median_rank_is_none_of_the_late_ones() -> None:
+    ranks = [make_rank(0, [0], 100), make_rank(1, [0], 110), make_rank(2, [0], 120)]
+    stragglers = Stragglers(verdict="straggler", ranks=[Straggler(rank=1, lateness_ns=1, cause="slow_gpu")])
+
+    def median(found: Stragglers | None) -> int | None:
+        return FleetFile(write_fleet(Report(ranks=ranks, stragglers=found), {}, {})).header.median_rank
+
+    assert median(None) == 1
+    assert median(stragglers) == 2
+
+
+def test_courses_say_of_which_class_most_of_each_moment_was() -> None:
+    ranks = [make_rank(n, [0, 100]) for n in range(4)]
+    sources = [rank.source for rank in ranks]
+    courses = {
+        sources[0]: bytes([1, 1, 2, 0, 1, 2]),
+        sources[1]: bytes([1, 1, 1]),  # of two iterations, which cannot be
+        sources[2]: bytes([1, 99]),  # of no class
+        sources[3]: bytes([5, 1]),
+    }
+    file = FleetFile(write_fleet(Report(ranks=ranks), {}, courses))
+    assert file.header.moments == [3, 0, 0, 1]
+    assert file.courses().tolist() == [1, 1, 2, 0, 1, 2, 5, 1]
+    assert FleetFile(write_fleet(Report(ranks=ranks), {}, {})).courses().tolist() == []
+
+
+def test_courses_end_with_the_iterations_that_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks = [make_rank(n, [0, 100]) for n in range(2)]
+    courses = {rank.source: bytes([1, 2]) for rank in ranks}
+    monkeypatch.setattr("fleetprof_analyzer.pyramid.fleet.MOST_CELLS", 2)
+    assert FleetFile(write_fleet(Report(ranks=ranks), {}, courses)).courses().tolist() == [1, 1]
+    monkeypatch.undo()
+    monkeypatch.setattr("fleetprof_analyzer.pyramid.fleet.MOST_MOMENTS", 2)
+    file = FleetFile(write_fleet(Report(ranks=ranks), {}, courses))
+    assert (file.header.moments, file.courses().tolist()) == ([1, 0], [1, 2])
+
+
 def test_a_report_without_ranks_has_an_overview() -> None:
-    assert len(FleetFile(write_fleet(Report(), {})).cells()["row"]) == 0
+    assert len(FleetFile(write_fleet(Report(), {}, {})).cells()["row"]) == 0
 
 
 def test_an_analysis_writes_a_file_per_rank_and_the_overview_last() -> None:
@@ -111,6 +150,8 @@ def test_a_rank_whose_trace_stayed_where_it_was_has_stages_only() -> None:
     overview = FleetFile(store.get(keys.fleet_timeline_key("default", uid)))
     assert overview.header.ranks.detail == ["full", "stages"]
     assert (overview.cells()["duration_ns"] > 0).all()
+    assert set(overview.courses().tolist()) > {COURSE_CLASSES.index("compute")}
+    assert 0 not in overview.header.moments
 
 
 def test_timelines_of_ranks_that_are_no_longer_in_the_report_go() -> None:

@@ -125,7 +125,7 @@ def shown(analysed: MemoryStore) -> MemoryStore:
     analyze_capture(store, "team-c", "streams")
     rank_file = write_hostile_names()
     store.put(keys.rank_timeline_key("team-c", "hostile", 2), rank_file)
-    store.put(keys.fleet_timeline_key("team-c", "hostile"), write_fleet(hostile, {2: len(rank_file)}))
+    store.put(keys.fleet_timeline_key("team-c", "hostile"), write_fleet(hostile, {2: len(rank_file)}, {}))
     return store
 
 

@@ -179,6 +179,20 @@ def test_the_colours_are_named_beside_the_picture(page: Page) -> None:
     assert all(colors > 1 for colors in swatches[1:])
 
 
+def test_a_folded_rank_shows_when_it_did_what(page: Page) -> None:
+    picture = open_timeline(page, "/reports/team-c/loop/timeline")
+    box = picture.bounding_box()
+    assert box
+    words = page.locator(".timeline-hover")
+    found = []
+    for moment in range(40):
+        page.mouse.move(box["x"] + 150 + (box["width"] - 150) * (moment + 0.5) / 200, box["y"] + 24 + 11)
+        found += re.findall("here mostly ([a-z, ]+)", words.inner_text())
+    # The first fifth is one iteration, which by its truth waits for its batch before it computes and communicates.
+    assert found[0] == "data loading"
+    assert found.index("compute") < found.index("communication, exposed")
+
+
 def test_ranks_unfold_and_fold_and_the_late_and_the_median_stand_together(page: Page) -> None:
     picture = open_timeline(page)
     box = picture.bounding_box()

@@ -15,7 +15,7 @@ from fleetprof_analyzer.rank.measures.devices import DeviceWork
 from fleetprof_analyzer.trace.classes import WorkClass, is_host_annotation, is_host_communication
 from fleetprof_analyzer.trace.intervals import covered, covered_length, join, length, union
 from fleetprof_analyzer.trace.naming import where_name
-from fleetprof_analyzer.trace.trace import Category, Trace
+from fleetprof_analyzer.trace.trace import Category, Int64s, Trace
 
 
 def measure_device(work: DeviceWork) -> TimeBreakdown:
@@ -38,28 +38,35 @@ def measure_device(work: DeviceWork) -> TimeBreakdown:
     )
 
 
-def measure_iterations(works: Sequence[DeviceWork], iterations: Sequence[Iteration]) -> list[Iteration]:
-    """The iterations with the time of `works` (the rank's devices, or its host) within each, summed."""
-    if not works or not iterations:
-        return list(iterations)
-    start = np.array([iteration.start_ns for iteration in iterations], np.int64)
-    end = start + np.array([iteration.duration_ns for iteration in iterations], np.int64)
-    totals = np.zeros((4, len(iterations)), np.int64)
+def measure_before(works: Sequence[DeviceWork], at: Int64s) -> Int64s:
+    """How much compute, communication, either, and busy time there is before each time; shape (4, *at.shape).
+
+    Summed over `works`: the rank's devices, or its host.
+    """
+    totals = np.zeros((4, at.size), np.int64)
     for work in works:
         compute, communication = work.union_of(WorkClass.COMPUTE), work.union_of(WorkClass.COMMUNICATION)
         both = join(compute, communication)
         unions = (compute, communication, both, join(both, work.union_of(WorkClass.MEMORY)))
-        totals += np.array([covered_length(end, u) - covered_length(start, u) for u in unions])
+        totals += np.array([covered_length(at.ravel(), each) for each in unions])
+    return totals.reshape(4, *at.shape)
+
+
+def measure_iterations(before: Int64s, devices: int, iterations: Sequence[Iteration]) -> list[Iteration]:
+    """The iterations with the time within each: `before`, shape (4, iterations, m), at bounds from start to end."""
+    if not devices or not iterations:
+        return list(iterations)
+    totals = before[:, :, -1] - before[:, :, 0]
     return [
         msgspec.structs.replace(
             iteration,
             time_ns=TimeBreakdown(
-                span=iteration.duration_ns * len(works),
+                span=iteration.duration_ns * devices,
                 compute=computes,
                 overlapped_communication=computes + communicates - either,
                 exposed_communication=either - computes,
                 exposed_memory=busy - either,
-                idle=iteration.duration_ns * len(works) - busy,
+                idle=iteration.duration_ns * devices - busy,
             ),
         )
         for iteration, (computes, communicates, either, busy) in zip(iterations, totals.T.tolist(), strict=True)

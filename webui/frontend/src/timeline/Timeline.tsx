@@ -8,6 +8,7 @@
 
 import { useEffect, useEffectEvent, useMemo, useRef, useState, type CSSProperties } from "react";
 import { openInPerfetto } from "@/parts/perfetto";
+import { plural } from "@/units/quantities";
 import { useTheme } from "@/theme/theme";
 import { obey } from "./commands";
 import { AXIS_HEIGHT } from "./draw/painter";
@@ -176,6 +177,7 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
   const chosen = state.chosen && engine.current?.scene?.ranks.get(state.chosen.rank);
   const chosenOne = state.chosen && chosen?.lanes[state.chosen.lane]?.find((one) => one.start === state.chosen!.start);
   const stagesOnly = fleet?.header.ranks.detail.filter((one) => one === "stages").length ?? 0;
+  const partsOnly = fleet?.courses.moments.filter((moments) => !moments).length ?? 0;
   const shifted = fleet?.header.ranks.shift_ns.filter(Boolean).length ?? 0;
   return (
     <div className="timeline">
@@ -251,6 +253,11 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
         {tree?.problem !== undefined && <p>The list of what rank {focus} ran is missing: {tree.problem}</p>}
         {gap && <p>A part is missing: {gap}</p>}
         {shifted > 0 && <p>The clocks of {shifted} ranks are further apart than an iteration is long: they were put right.</p>}
+        {partsOnly > 0 && (
+          <p>
+            {plural(partsOnly, "rank")} of an older analysis: a folded row shows the parts of an iteration side by side, not when they were.
+          </p>
+        )}
         {stagesOnly > 0 && <p>{stagesOnly} ranks kept their traces: only their iterations are here.</p>}
         {header && !header.whole && <p>This trace is too long for its single events: the finest level shows groups.</p>}
       </div>

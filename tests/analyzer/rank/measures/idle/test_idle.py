@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from fleetprof_analyzer.rank.measures.breakdown import measure_iterations
+from fleetprof_analyzer.rank.measures.breakdown import measure_before, measure_iterations
+from fleetprof_analyzer.rank.measures.course import bound_moments
 from fleetprof_analyzer.rank.measures.device_time import add_iteration_idle, measure_device_time
 from fleetprof_analyzer.rank.measures.devices import split_devices
 from fleetprof_analyzer.rank.measures.host_activity import read_host
@@ -70,7 +71,8 @@ def measure_within(trace: Trace, windows: list[tuple[int, int]]) -> list[Iterati
     calls, rows, works = find_calls(trace), read_host(trace), split_devices(trace)
     found = [Iteration(index=n, start_ns=a, duration_ns=b - a) for n, (a, b) in enumerate(windows)]
     causes = [measure_device_time(trace, work, calls, rows, found)[1] for work in works]
-    return add_iteration_idle(measure_iterations(works, found), causes)
+    before = measure_before(works, bound_moments(found))
+    return add_iteration_idle(measure_iterations(before, len(works), found), causes)
 
 
 def given_causes(idle: IdleCauses | None) -> dict[str, int]:

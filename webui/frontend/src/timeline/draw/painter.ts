@@ -6,6 +6,7 @@ import type { Fleet } from "../format/fleet";
 import { bandsWithin, type Band } from "../layout/bands";
 import type { Rectangle } from "../layout/rectangles";
 import type { RankScene, Scene } from "../layout/scene";
+import { runsOf, type Run } from "../layout/courses";
 import { partsOf } from "../layout/shares";
 import type { TimelineState } from "../state";
 import { ticks, toPixel, type View } from "../view";
@@ -115,7 +116,7 @@ function paintLabel(
   context.font = FONT;
 }
 
-/** A folded rank: its iterations, each made of its parts. */
+/** A rank's iterations: what ran when; where that is not known, their parts side by side. */
 export function paintCells(
   context: CanvasRenderingContext2D,
   { fleet, cells, view }: Pick<Picture, "fleet" | "cells" | "view">,
@@ -123,20 +124,27 @@ export function paintCells(
   colors: Colors,
 ): void {
   const [top, height] = [band.y + 3, band.height - 6];
+  const right = GUTTER + view.width;
   for (const cell of cells[band.row] ?? []) {
     const start = fleet.cells.start_ns![cell]!;
     const from = GUTTER + toPixel(view, start);
     const width = toPixel(view, start + fleet.cells.duration_ns![cell]!) - toPixel(view, start);
-    if (from > GUTTER + view.width || from + width < GUTTER) continue;
-    const parts = partsOf(fleet.cells, cell);
-    let x = from;
-    for (const { cls, share } of parts.length ? parts : [{ cls: "idle", share: 1 }]) {
-      paintBox(context, colors, cls, x, top, share * width, height, 1);
-      x += share * width;
-    }
+    if (from > right || from + width < GUTTER) continue;
+    const runs = runsOf(fleet.courses, band.row, cell, from, width, GUTTER, right) ?? sideBySide(fleet, cell, from, width);
+    for (const { cls, x, width: wide } of runs) paintBox(context, colors, cls, x, top, wide, height, 1);
     context.fillStyle = colors.background;
     if (width > 3) context.fillRect(from + width - 1, top, 1, height);
   }
+}
+
+function sideBySide(fleet: Fleet, cell: number, from: number, width: number): Run[] {
+  const parts = partsOf(fleet.cells, cell);
+  let x = from;
+  return (parts.length ? parts : [{ cls: "idle", share: 1 }]).map(({ cls, share }) => {
+    const run = { cls, x, width: share * width };
+    x += run.width;
+    return run;
+  });
 }
 
 function paintStrip(

@@ -4,8 +4,9 @@ import { makeHeader, makeTile } from "../format/fixtures";
 import type { Fleet, FleetHeader } from "../format/fleet";
 import type { RankHeader } from "../format/rank";
 import { WHOLE } from "../state";
-import { bandAt, chooseRows, layOut } from "./bands";
+import { bandAt, chooseRows, layOut, typicalRank } from "./bands";
 import { chooseTiles } from "./levels";
+import { classAt, runsOf } from "./courses";
 import { addRectangles, rectangleAt, type Rectangle } from "./rectangles";
 import { buildScene } from "./scene";
 import { partsOf } from "./shares";
@@ -92,6 +93,7 @@ function makeFleet(ranks: number[], part: Partial<FleetHeader> = {}): Fleet {
       ...part,
     },
     cells: {},
+    courses: { classes: [], moments: ranks.map(() => 0), begin: new Uint32Array(), data: new Uint8Array() },
   };
 }
 
@@ -166,4 +168,33 @@ test("an iteration's parts add up to it, and what is not known has none", () => 
     ["data_loading", 0.04], ["idle", 0.06],
   ]);
   expect(partsOf(cells, 1)).toEqual([]);
+});
+
+test.each<[string, number[], Partial<FleetHeader>, number | null]>([
+  ["the median one", [5, 2, 7], {}, 2],
+  ["not the median one where that is late", [5, 2, 7], { late: [5, 2] }, 7],
+  ["none where all are late", [5, 2], { late: [5, 2] }, null],
+])("beside a late rank stands %s", (_, ranks, part, expected) => {
+  expect(typicalRank(makeFleet(ranks, part).header)).toBe(expected);
+});
+
+const courses = {
+  classes: ["idle", "compute", "data_loading"],
+  moments: [4, 0, 4],
+  begin: Uint32Array.from([0, 4, 4]),
+  data: Uint8Array.from([2, 1, 1, 0, 1, 1, 0, 2]),
+};
+
+test.each<[string, Parameters<typeof runsOf>, unknown]>([
+  ["each run of one class is one box", [courses, 0, 0, 10, 40, 0, 100], [["data_loading", 10, 10], ["compute", 20, 20], ["idle", 40, 10]]],
+  ["only what is in view is made", [courses, 0, 0, 10, 40, 25, 35], [["compute", 20, 20]]],
+  ["a pixel is of the class that has most of it", [courses, 2, 2, 0, 1, 0, 100], [["compute", 0, 1]]],
+  ["what is not known is said", [courses, 1, 1, 0, 40, 0, 100], undefined],
+])("the course of an iteration: %s", (_, given, expected) => {
+  expect(runsOf(...given)?.map(({ cls, x, width }) => [cls, x, width])).toEqual(expected);
+});
+
+test("a moment of an iteration has a class", () => {
+  expect([0, 0.49, 0.99, 1].map((share) => classAt(courses, 0, 0, share))).toEqual(["data_loading", "compute", "idle", "idle"]);
+  expect(classAt(courses, 1, 1, 0.5)).toBeUndefined();
 });

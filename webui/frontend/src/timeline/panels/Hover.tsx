@@ -6,6 +6,7 @@ import { formatShare } from "@/units/quantities";
 import { className } from "../draw/classes";
 import type { Hit } from "../engine";
 import type { Fleet } from "../format/fleet";
+import { classAt } from "../layout/courses";
 import { partsOf } from "../layout/shares";
 import { Details } from "./Details";
 
@@ -50,7 +51,7 @@ export function Hover({ fleet, hit }: Props) {
   );
 }
 
-function RankWords({ fleet, hit: { band, rank, span } }: Props) {
+function RankWords({ fleet, hit: { band, rank, span, at } }: Props) {
   const { ranks, late, median_rank: median } = fleet.header;
   const name = rank === null ? "No rank" : `Rank ${rank}`;
   const role = rank !== null && late.includes(rank) ? " · late" : rank !== null && rank === median ? " · median" : "";
@@ -69,6 +70,7 @@ function RankWords({ fleet, hit: { band, rank, span } }: Props) {
         )}
       </p>
       {span >= 0 && <CellWords fleet={fleet} cell={span} />}
+      {span >= 0 && <MomentWords fleet={fleet} row={band.row} cell={span} at={at} />}
       <p>{DETAILS[ranks.detail[band.row] ?? "none"]}</p>
     </>
   );
@@ -103,6 +105,13 @@ function CellWords({ fleet: { header, cells }, cell }: { fleet: Fleet; cell: num
       <Shares shares={stages.map(([stage, ns]) => [stage.replace("_", " "), ns / duration])} />
     </>
   );
+}
+
+/** What most of the moment under the pointer was. */
+function MomentWords({ fleet: { cells, courses }, row, cell, at }: { fleet: Fleet; row: number; cell: number; at: number }) {
+  const share = (at - cells.start_ns![cell]!) / cells.duration_ns![cell]!;
+  const cls = classAt(courses, row, cell, share);
+  return <p>{cls ? `here mostly ${className(cls)}` : "its parts are side by side: when they were is not known"}</p>;
 }
 
 function Shares({ shares }: { shares: [name: string, share: number][] }) {

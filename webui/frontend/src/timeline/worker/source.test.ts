@@ -36,10 +36,10 @@ test("a server that ignores ranges is served by what it sends", async () => {
   expect((await source.tile(0, 0, 0)).rows).toBe(3);
 });
 
-test("an overview has the iterations of all ranks", async () => {
+function makeOverview(part: Record<string, unknown> = {}, course = [1, 0, 1]): Uint8Array {
   const cell = [0, 7, 100, 50, 20, -1, 10, 0, 20, 50];
   const data = planes(cell.map((value, at): [number, number[]] => [at === 0 ? 4 : 8, [value]]));
-  const file = makeFile([data], ([cells]) => ({
+  return makeFile([data, Uint8Array.from(course)], ([cells, courses]) => ({
     form: "fleetprof-timeline-fleet",
     origin_ns: "5",
     span_ns: 150,
@@ -48,12 +48,37 @@ test("an overview has the iterations of all ranks", async () => {
     cells,
     cell_count: 1,
     cells_left_out: 0,
+    moments: [3],
+    courses,
+    course_count: 3,
+    course_classes: ["idle", "compute"],
     late: [3],
     median_rank: 3,
+    ...part,
   }));
-  const { cells } = await new Source(serve({ "fleet.bin": file })).fleet();
+}
+
+test("an overview has the iterations of all ranks, and what each was made of", async () => {
+  const { cells, courses } = await new Source(serve({ "fleet.bin": makeOverview() })).fleet();
   expect([cells.index![0], cells.compute_ns![0], cells.overlapped_communication_ns![0]]).toEqual([7, 20, -1]);
   expect(cells.stage_forward_ns![0]).toBe(50);
+  expect([courses.moments, [...courses.data]]).toEqual([[3], [1, 0, 1]]);
+});
+
+test("an overview of an older version has no courses", async () => {
+  const older = { moments: undefined, courses: undefined, course_count: undefined, course_classes: undefined };
+  const { courses } = await new Source(serve({ "fleet.bin": makeOverview(older) })).fleet();
+  expect(courses.moments).toEqual([0]);
+});
+
+test.each([
+  ["moments of another number of ranks", { moments: [3, 3] }, /one for each rank/],
+  ["fewer moments than there are", { moments: [2] }, /another number of moments/],
+  ["moments without end", { course_count: 1e12 }, /more moments/],
+  ["a part of a moment", { moments: [0.5] }, /a number that is none/],
+  ["a class that is none", { course_classes: ["idle"] }, /a class/],
+])("an overview with %s is refused", async (_, part, says) => {
+  await expect(new Source(serve({ "fleet.bin": makeOverview(part) })).fleet()).rejects.toThrow(says);
 });
 
 const wrong: [string, (header: RankHeader) => void, RegExp][] = [

@@ -66,7 +66,12 @@ export class Source {
     const { file, value } = await this.#open("fleet.bin");
     const header = checkFleetHeader(value);
     const bytes = header.cell_count * rowBytes(cellTypes(header));
-    return readFleet(header, await this.#block("fleet.bin", file, header.cells, bytes, "the iterations"));
+    const { courses, course_count: count = 0 } = header;
+    const blocks = await Promise.all([
+      this.#block("fleet.bin", file, header.cells, bytes, "the iterations"),
+      courses ? this.#block("fleet.bin", file, courses, count, "the courses") : new Uint8Array(),
+    ]);
+    return readFleet(header, ...blocks);
   }
 
   async rank(rank: number): Promise<RankHeader> {
