@@ -118,6 +118,7 @@ def shown(analysed: MemoryStore) -> MemoryStore:
     store.put(keys.telemetry_day_key("team-a"), write_day(day))
     store.put(keys.policies_key("team-a"), json.dumps({"version": 1, "policies": [POLICY, ACTED]}).encode())
     put_capture(store, "team-c", "loop", "gpu_loop", at=400, name="loop")
+    put_capture(store, "team-c", "waits", "four_ranks", at=450, name="waits")
     planted = gzip.compress(write_launches([*on(7, FAST), *on(20, SLOW), *on(7, [5], "relu")]))
     store.put(keys.trace_key("team-c", "streams", 0), planted)
     store.put(keys.request_key("team-c", "streams"), store.get(keys.request_key("team-a", "slow")))

@@ -51,6 +51,7 @@ CONTROLS: Final = (
     ("button", r"Open in Perfetto", "test_a_trace_opens_in_perfetto"),
     ("button", r"Sign out", "test_who_signs_out_sees_nothing"),
     ("button", r"Whole time", "test_the_whole_time_comes_back"),
+    ("button", r"Keys \( \? \)", "test_a_question_mark_lists_the_keys_which_can_be_kept_to_the_picture"),
     ("button", r"Open this part in Perfetto", "test_the_part_in_view_opens_in_perfetto"),
     ("checkbox", r"only failed \(\d+\)", "test_the_ledger_shows_only_those_that_failed"),
     ("checkbox", r"as a table", "test_the_heat_map_is_a_table_when_asked"),

@@ -128,6 +128,8 @@ def test_a_question_mark_lists_the_keys_which_can_be_kept_to_the_picture(page: P
     expect(keys).to_be_visible()
     keys.get_by_role("button", name="Close").click()
     expect(keys).to_be_hidden()
+    page.get_by_role("button", name="Keys ( ? )").click()
+    expect(keys).to_be_visible()
 
 
 def test_a_click_chooses_arrows_walk_and_escape_lets_go(page: Page) -> None:
@@ -277,6 +279,15 @@ def test_the_tree_is_walked_by_keyboard(page: Page) -> None:
     expect(rows.nth(2)).to_have_attribute("aria-level", "2")
     page.keyboard.press("Enter")
     assert wait_for_state(page, "%22end%22%3A[1-9]")["end"] > 0
+
+
+def test_the_tree_names_the_wait_that_takes_longest(page: Page) -> None:
+    open_timeline(page, "/reports/team-c/waits/timeline")
+    tree(page).filter(has_text="backward × 3").click()
+    longest = tree(page).and_(page.locator("[aria-level='3']")).filter(has_text="longest")
+    expect(longest).to_contain_text("wait for gloo:all_reduce")
+    children = tree(page).and_(page.locator("[aria-level='3']")).all()
+    assert sum(int(re.findall(r"(\d+) %", row.inner_text())[-1]) for row in children) == pytest.approx(100, abs=4)
 
 
 def test_names_of_events_are_text_and_nothing_else(page: Page) -> None:

@@ -5,6 +5,7 @@ import pytest
 from fleetprof_analyzer.rank.measures.breakdown import measure_before, measure_iterations
 from fleetprof_analyzer.rank.measures.course import COURSE_CLASSES, bound_moments, describe_course
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
+from fleetprof_analyzer.rank.measures.stages.labels import Label
 from fleetprof_analyzer.trace.classes import WorkClass
 from fleetprof_api.report.report import Iteration
 from harness.timelines.timeline_files import make_trace
@@ -40,9 +41,7 @@ def few_moments(monkeypatch: pytest.MonkeyPatch) -> None:
         (1, [[], [(100, 150, "data_loading"), (150, 200, "forward")]], "cccoxxmiii" "dddddiciic"),
     ],
 )  # fmt: skip
-def test_a_moment_is_of_the_class_that_took_most_of_it(
-    devices: int, labels: list[list[tuple[int, int, str]]], expected: str
-) -> None:
+def test_a_moment_is_of_the_class_that_took_most_of_it(devices: int, labels: list[list[Label]], expected: str) -> None:
     works = [make_work(str(number)) for number in range(devices)]
     bounds = bound_moments(ITERATIONS)
     course = describe_course(measure_before(works, bounds), bounds, devices, labels)

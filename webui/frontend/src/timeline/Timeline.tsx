@@ -28,6 +28,7 @@ import { listen, openRank } from "./pointer";
 import { searchNames, type SampledLine } from "./search";
 import { WHOLE, type TimelineState } from "./state";
 import "./timeline.css";
+import { findCollectives } from "./tree/gaps";
 import { TreeGrid } from "./tree/TreeGrid";
 import { TimelineStore } from "./worker/store";
 
@@ -118,6 +119,14 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
     // Answers of the store are what changes it.
     // oxlint-disable-next-line react/exhaustive-deps
   }, [state.open, store, answers]);
+  const focus = state.chosen?.rank ?? state.open.at(-1);
+  const header = focus === undefined ? undefined : store?.rank(focus)?.value;
+  const collectives = useMemo(() => {
+    // The coarsest tiles have the longest events: what is waited for.
+    const coarse = header?.levels[0]?.tiles.rows.map((_, tile) => store?.tile(focus!, 0, tile)) ?? [];
+    return header ? findCollectives(header, coarse.filter((tile) => tile !== undefined)) : [];
+    // oxlint-disable-next-line react/exhaustive-deps
+  }, [header, focus, store, answers]);
   const press = useEffectEvent((event: KeyboardEvent) => {
     const command = commandOf(event);
     if (!command || !engine.current || event.defaultPrevented || keysOpen) return;
@@ -141,8 +150,6 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
         the capture again to get one.
       </p>
     );
-  const focus = state.chosen?.rank ?? state.open.at(-1);
-  const header = focus === undefined ? undefined : store?.rank(focus)?.value;
   const problem = focus === undefined ? undefined : store?.rank(focus)?.problem;
   const tree = focus === undefined || !header ? undefined : store?.nodes(focus);
   const nodes = tree?.value;
@@ -268,6 +275,7 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
           header={header}
           nodes={nodes}
           share={state.group / 100}
+          collectives={collectives}
           onChoose={(start, duration, name) => engine.current?.choose(focus, start, duration, name)}
           onGo={(start, duration) => {
             const offset = engine.current?.scene?.ranks.get(focus)?.offset ?? 0;

@@ -4,6 +4,7 @@ import { makeHeader, makeNodes, makeTile } from "./format/fixtures";
 import { commandOf, isMeant, type Command, type Focus } from "./keyboard";
 import { searchLines, searchNames, searchRanks } from "./search";
 import { readState, WHOLE } from "./state";
+import { findCollectives, findGaps } from "./tree/gaps";
 import { childrenOf, groupChildren, groupName } from "./tree/groups";
 import { around, pan, ticks, toNs, toPixel, zoom } from "./view";
 import { TileCache } from "./worker/tiles";
@@ -138,6 +139,21 @@ test("small neighbours and runs of one name are grouped, pieces of one stage too
   expect(grouped(0, 0.05)).toEqual(["a × 2", "b"]);
   expect(grouped(3, 0.05)).toEqual(["mm × 2", "add (75 %) and 1 other", "conv"]);
   expect(grouped(3, 0)).toEqual(["mm × 2", "add", "mul", "add", "conv"]);
+});
+
+test("children, waits for other threads' collectives and the rest add up to their parent", () => {
+  const nodes = makeNodes([[-1, 1, 0, 0, 1000], [0, 2, 4, 0, 300], [0, 2, 5, 350, 50], [2, 2, 6, 350, 20]]);
+  const header = makeHeader();
+  const cpu = { ...header, kind: "cpu" as const, tracks: { ...header.tracks, main: 0 }, names: { ...header.names, text: ["all_reduce", "mm"], cls: [1, 0] } };
+  const collectives = findCollectives(cpu, [makeTile(3, [[1, 380, 520, 0, 1], [1, 910, 20, 1, 1], [0, 950, 20, 0, 1]])]);
+  const children = childrenOf(nodes);
+  const gaps = findGaps(nodes, [0], children, collectives, "nothing recorded");
+  expect(gaps.map(({ gap, start, duration, total }) => [gap, start, duration, total])).toEqual([
+    ["nothing recorded", 900, 100, 150],
+    ["wait for all_reduce", 400, 500, 500],
+  ]);
+  expect(findGaps(nodes, [2], children, [], "self").map(({ gap, total }) => [gap, total])).toEqual([["self", 30]]);
+  expect(findCollectives(header, [makeTile(3, [[1, 380, 520, 0, 1]])])).toEqual([]);
 });
 
 test("of too many tiles those not used for longest go, never the last one", () => {

@@ -5,6 +5,7 @@ import { useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { Name } from "@/parts/Name";
 import { formatDuration } from "@/units/durations";
 import type { NodeColumns, RankHeader } from "../format/rank";
+import { findGaps, type Collective } from "./gaps";
 import { childrenOf, groupChildren, groupName, type TreeNode } from "./groups";
 
 interface Props {
@@ -13,6 +14,8 @@ interface Props {
   nodes: NodeColumns;
   /** Below this share of their parent nodes are grouped. */
   share: number;
+  /** Of threads that do not train: what the training threads may wait for. */
+  collectives: readonly Collective[];
   /** Shows a span of the rank, ns from its origin. */
   onGo: (start: number, duration: number) => void;
   /** Shows an event and chooses it. */
@@ -34,12 +37,12 @@ interface Line {
 
 const LINE_HEIGHT = 26;
 
-export function TreeGrid({ rank, header, nodes, share, onGo, onChoose }: Props) {
+export function TreeGrid({ rank, header, nodes, share, collectives, onGo, onChoose }: Props) {
   const children = useMemo(() => childrenOf(nodes), [nodes]);
   const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set([`/${children.get(-1)?.[0] ?? 0}`]));
   const [at, setAt] = useState(0);
   const scroll = useRef<HTMLDivElement>(null);
-  const lines = useMemo(() => listLines(header, nodes, children, share, open), [header, nodes, children, share, open]);
+  const lines = useMemo(() => listLines(header, nodes, children, share, open, collectives), [header, nodes, children, share, open, collectives]);
   const rows = useVirtualizer({
     count: lines.length,
     getScrollElement: () => scroll.current,
@@ -162,6 +165,7 @@ function listLines(
   children: Map<number, number[]>,
   share: number,
   open: ReadonlySet<string>,
+  collectives: readonly Collective[],
 ): Line[] {
   const lines: Line[] = [];
   const stageOf = (node: number) => header.stage_pieces.stage[nodes.item[node]!]!;
@@ -169,15 +173,18 @@ function listLines(
     const longest = findLongest(nodes, groups);
     groups.forEach((group, index) => {
       const isGroup = group.members.length > 1;
-      const key = `${path}/${group.node}${isGroup ? "+" : ""}`;
-      const opens = (isGroup && nodes.kind[group.node] !== 1) || group.members.some((node) => children.has(node));
+      const key = `${path}/${group.gap ?? `${group.node}${isGroup ? "+" : ""}`}`;
+      const opens = !group.gap && ((isGroup && nodes.kind[group.node] !== 1) || group.members.some((node) => children.has(node)));
       lines.push({ key, level, group, of, opens, longest: longest.has(group), place: index + 1, size: groups.length });
       if (!open.has(key)) return;
       const isStage = nodes.kind[group.node] === 1;
       const inside = group.members.flatMap((node) => children.get(node) ?? []);
       const inner = isGroup && !isStage
         ? group.members.flatMap((node) => groupChildren(nodes, 0, [node], 0, stageOf))
-        : groupChildren(nodes, group.total, inside, share, stageOf);
+        : [
+            ...groupChildren(nodes, group.total, inside, share, stageOf),
+            ...findGaps(nodes, group.members, children, collectives, nodes.kind[group.node] === 2 ? "self" : "nothing recorded"),
+          ];
       walk(inner, isGroup && !isStage ? of : group.total, level + 1, key);
     });
   };
@@ -189,7 +196,7 @@ function listLines(
 function findLongest(nodes: NodeColumns, groups: TreeNode[]): Set<TreeNode> {
   const found = new Set<TreeNode>();
   for (const kind of [0, 1, 2]) {
-    const like = groups.filter((group) => nodes.kind[group.node] === kind);
+    const like = groups.filter((group) => (group.gap ? 2 : nodes.kind[group.node]) === kind);
     if (like.length > 1) found.add(like.reduce((most, group) => (group.total > most.total ? group : most)));
   }
   return found;

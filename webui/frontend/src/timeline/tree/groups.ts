@@ -14,6 +14,8 @@ export interface TreeNode {
   members: number[];
   start: number;
   duration: number;
+  /** The name of time between the parent's children; it has no members, and `start` and `duration` are its longest piece. */
+  gap?: string;
   /** Sum of the members' durations. */
   total: number;
 }
@@ -78,6 +80,7 @@ function sum(nodes: NodeColumns, members: number[]): number {
 
 /** What a group is called, from the names of its nodes. */
 export function groupName(nodes: NodeColumns, group: TreeNode, nameOf: (node: number) => string): string {
+  if (group.gap) return group.gap;
   if (group.members.length === 1) return nameOf(group.node);
   const totals = new Map<string, number>();
   for (const node of group.members) {
