@@ -73,7 +73,7 @@ CONTROLS: Final = (
     ("searchbox", r"Search the names of events", "test_the_next_event_that_a_search_finds_is_shown_and_chosen"),
     ("textbox", r"Name|Length|Namespace", "test_each_field_of_a_capture_is_in_its_yaml"),
     ("textbox", r"The same as YAML", "test_the_form_of_a_new_capture_writes_the_request_and_the_command"),
-    ("application", r"Timeline", "test_keys_zoom_pan_and_leave_the_rest_to_the_browser"),
+    ("application", r"Timeline", "test_keys_work_as_soon_as_the_page_is_there"),
     ("treegrid", r"Rank \d+", "test_the_tree_is_walked_by_keyboard"),
 )  # fmt: skip
 # Of the form of a capture: label, what is chosen (None: checked), and what the YAML says then.
