@@ -17,9 +17,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import msgspec
-from fleetprof_api.report.stragglers import Stragglers
-
 JOB = Path(__file__).with_name("planted_job.py")
 
 
@@ -129,11 +126,6 @@ def _is_crowded(report: dict[str, Any], folder: Path) -> bool:
     return named["cause"] == "cpu_contention" and 2 * (queued[named["rank"]] - usual) >= named["lateness_ns"]
 
 
-def _is_hidden(found: dict[str, Any]) -> bool:
-    """Whether the report says that its iterations are too noisy to tell: Stragglers.is_hidden."""
-    return msgspec.convert(found, Stragglers).is_hidden if found["verdict"] == "nobody" else False
-
-
 def judge(trial: Trial, report: dict[str, Any], folder: Path, job: Path = JOB) -> TrialResult:
     """The report against the truth; `folder`: the job's files, `job`: the program as it ran."""
     truth = CASES[trial.case]
@@ -166,7 +158,7 @@ def judge(trial: Trial, report: dict[str, Any], folder: Path, job: Path = JOB) -
         rank=rank,
         cause=rank and (not truth.causes or bool(set(truth.causes) & set(causes))),
         line=line,
-        undecided=found["verdict"] == "undecided" or _is_hidden(found),
+        undecided=found["verdict"] == "undecided",
         reason=found.get("reason", ""),
         gain=found.get("gain", 0.0),
         is_crowded=crowded,

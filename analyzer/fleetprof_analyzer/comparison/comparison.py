@@ -221,7 +221,7 @@ def _stragglers(report: Report) -> StragglerSide | None:
     if found is None:
         return None
     return StragglerSide(
-        verdict="undecided" if found.is_hidden else found.verdict,
+        verdict=found.verdict,
         ranks=[one.rank for one in found.ranks],
         causes=sorted({one.cause for one in found.ranks}),
         gain=found.gain,

@@ -192,7 +192,7 @@ def summarise(
         step_times=None if samples is None else _step_times(rank, found.iterations, samples),
         host=None if samples is None else _host(samples, rank_number),
         kernels=measure_kernels(works, trace),
-        communication=measure_communication(trace, works),
+        communication=measure_communication(trace, works, on_host),
         operators=measure_operator_launches(trace, works, calls),
         operations=operations,
         operations_bytes=len(operations),

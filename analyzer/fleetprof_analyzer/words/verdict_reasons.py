@@ -19,6 +19,7 @@ from fleetprof_analyzer.job.stragglers.judgement.reasons import (
     Reason,
     SlowLinks,
     TooFewIterations,
+    TooNoisy,
     Unsure,
     UnsureTurns,
 )
@@ -66,6 +67,8 @@ def say_reason(reason: Reason) -> str:
             return _say_unsure(candidate)
         case UnsureTurns(needed):
             return f"the ranks may pause in turns; {say_iterations(needed)}"
+        case TooNoisy(iterations):
+            return f"these {iterations} iterations are too few or too noisy"
         case TooFewIterations(iterations, needed):
             are = "iteration is" if iterations == 1 else "iterations are"
             return f"{iterations or 'no'} {are} in all of the traces, and a verdict takes {needed}: capture more"

@@ -4,14 +4,13 @@ Guarantees: part of `report.json` and its schema; gains are shares of the iterat
 Formulas: docs/measures.md#stragglers.
 """
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from fleetprof_api.report.code_place import PlaceInCode
 
-_HIDES_ALL: Final = 0.3  # of an iteration
 Cause = Literal[
     "data_loading",
     "host",
@@ -100,9 +99,7 @@ class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
 
     verdict: Annotated[
         Literal["straggler", "heavy_stage", "slow_link", "moving_imbalance", "nobody", "undecided", "not_judged"],
-        Meta(
-            description="undecided: too noisy, see `candidate`; not_judged: the traces allow no verdict, see `reason`"
-        ),
+        Meta(description="undecided: too noisy, with `candidate` if known; not_judged: not possible; see `reason`"),
     ] = "not_judged"
     reason: str = ""
     ranks: list[Straggler] = []
@@ -136,8 +133,3 @@ class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
     not_captured: Annotated[list[int], Meta(description="ranks of the groups that were not captured")] = []
     clocks: ClockAlignment | None = None
     unidentifiable: Annotated[list[str], Meta(description="what these traces cannot tell")] = []
-
-    @property
-    def is_hidden(self) -> bool:
-        """Whether nobody is named, and noise would hide even a rank that takes three tenths of an iteration."""
-        return self.verdict == "nobody" and self.smallest_gain is not None and self.smallest_gain > _HIDES_ALL

@@ -271,14 +271,6 @@ def test_stragglers_of_both_sides_are_told() -> None:
     assert (second.verdict, second.ranks) == ("nobody", [])
 
 
-@pytest.mark.parametrize(("smallest_gain", "verdict"), [(None, "nobody"), (0.05, "nobody"), (0.4, "undecided")])
-def test_nobody_is_no_word_for_a_side_whose_noise_hides_everybody(smallest_gain: float | None, verdict: str) -> None:
-    found = Stragglers(verdict="nobody", smallest_gain=smallest_gain)
-    diff = compare(simulate(1), msgspec.structs.replace(simulate(2), stragglers=found))
-    assert diff.stragglers_after is not None
-    assert diff.stragglers_after.verdict == verdict
-
-
 def test_a_comparison_follows_its_published_schema() -> None:
     Draft202012Validator.check_schema(json_schema())
     for after in (simulate(2, compute=1.1), simulate(2, world_size=8)):

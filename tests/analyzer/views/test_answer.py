@@ -2,10 +2,12 @@
 
 import msgspec
 import pytest
+from fleetprof_analyzer.job.stragglers.judgement.reasons import TooNoisy
 from fleetprof_analyzer.views.answer.answer import give_answer
 from fleetprof_analyzer.views.page.headline import describe
 from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
+from fleetprof_analyzer.words.verdict_reasons import say_reason
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Problem, Report
@@ -103,8 +105,8 @@ ANSWERS = {
         f"than the 100 iterations of the longest capture would be needed to decide. {IDLE_GPU}",
     ),
     "noise that hides everything": (
-        job(Stragglers(verdict="nobody", smallest_gain=0.8, iterations=[1, 2, 3])),
-        f"{IDLE_GPU} These 3 iterations are too few or too noisy to tell whether a rank is late.",
+        job(Stragglers(verdict="undecided", smallest_gain=0.8, reason=say_reason(TooNoisy(3)))),
+        f"{IDLE_GPU} Cannot tell yet whether a rank is late: these 3 iterations are too few or too noisy.",
     ),
     "nobody late, the GPU idle": (job(Stragglers(verdict="nobody")), f"Nobody is late. {IDLE_GPU}"),
     "nobody late, ranks missing": (

@@ -13,6 +13,7 @@ from fleetprof_analyzer.job.stragglers.judgement.reasons import (
     Reason,
     SlowLinks,
     TooFewIterations,
+    TooNoisy,
     Unsure,
     UnsureTurns,
 )
@@ -40,6 +41,7 @@ UNSURE = Undecided(rank=3, gain=0.04, gain_low=-0.01, gain_high=0.09, iterations
     (Moving("data_loading"), "each iteration waits for another rank's batch; no rank is late by itself"),
     (Unsure(UNSURE), "rank 3 may cost 4.0 % [-1.0 %, 9.0 %] of each iteration; about 35 iterations would decide"),
     (TooFewIterations(0, 3), "no iterations are in all of the traces, and a verdict takes 3: capture more"),
+    (TooNoisy(20), "these 20 iterations are too few or too noisy"),
     (UnsureTurns(13), "the ranks may pause in turns; about 13 iterations would decide"),
     (Nobody([]), "no rank holds the others up"),
     (Nobody([6, 7]), "no rank holds the others up, as far as the captured ranks tell: ranks 6 and 7 left no trace"),

@@ -139,6 +139,7 @@ class StragglerPage(Model):
     """Who is late, whole: `GET /reports/{namespace}/{uid}/stragglers`."""
 
     verdict: str
+    sentence: Annotated[str, Meta(description="the verdict in words, as the terminal and report.html have it")]
     reason: str
     ranks: list[Straggler]
     order: list[Straggler]

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 from fleetprof_analyzer.views.answer.answer import give_answer
 from fleetprof_analyzer.views.words.energy_words import list_energy
+from fleetprof_analyzer.views.words.straggler_words import verdict as say_verdict
 from fleetprof_api.ledger import LedgerEntry, RankState
 from fleetprof_api.report.report import Problem, Report, RequestInfo
 from fleetprof_api.report.stragglers import Straggler, Stragglers
@@ -75,6 +76,7 @@ def show_stragglers(report: Report) -> StragglerPage | None:
         return None
     return StragglerPage(
         verdict=found.verdict,
+        sentence=say_verdict(found),
         reason=found.reason,
         ranks=found.ranks,
         order=found.order,

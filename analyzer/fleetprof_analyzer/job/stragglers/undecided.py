@@ -32,6 +32,11 @@ class Power:
     hidden: Undecided | None = None
     beside_waits: bool = False  # whoever it is stands out by what no wait for a core makes
 
+    @property
+    def hides_all(self) -> bool:
+        """Whether noise would hide even a large fault, so that nobody may be said to be late or not."""
+        return self.smallest_gain is not None and self.smallest_gain >= _LARGE_GAIN
+
 
 def find_power(table: OwnTime, iteration_ns: float, least_gain: float, cleared: set[int]) -> Power:
     """Shares are of `iteration_ns`. `cleared` are ranks (positions) whose excess has another explanation.
@@ -80,5 +85,5 @@ def _find_power(table: OwnTime, iteration_ns: float, least_gain: float, cleared:
             iterations_needed=margins.iterations_needed(rank, float(least[rank])),
         )
 
-    hides = gain is not None and gain >= _LARGE_GAIN
-    return Power(describe(margins.suspect(least)), gain, describe(margins.foremost(least)) if hides else None)
+    power = Power(describe(margins.suspect(least)), gain)
+    return replace(power, hidden=describe(margins.foremost(least))) if power.hides_all else power

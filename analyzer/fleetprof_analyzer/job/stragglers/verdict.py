@@ -33,6 +33,7 @@ from fleetprof_analyzer.job.stragglers.judgement.reasons import (
     Reason,
     SlowLinks,
     TooFewIterations,
+    TooNoisy,
     Unsure,
     UnsureTurns,
 )
@@ -178,6 +179,9 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, missing: list[int]) 
         return _Decision(verdict="undecided", reason=Unsure(power.hidden), links=links, power=hidden)
     if imbalance.turns_need is not None:
         return _Decision(verdict="undecided", reason=UnsureTurns(imbalance.turns_need), links=links, power=power)
+    if power.hides_all:
+        noise = TooNoisy(len(replay.matched.iterations))
+        return _Decision(verdict="undecided", reason=noise, links=links, power=power)
     alone = not any(len(table.peers(rank)) for rank in range(len(table.role)))
     return _Decision(verdict="nobody", reason=Nobody(missing, alone), links=links, power=power)
 

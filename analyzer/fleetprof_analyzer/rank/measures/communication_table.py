@@ -59,19 +59,22 @@ class CommunicationGroup(msgspec.Struct, kw_only=True, frozen=True):
     overlapped_ns: int
 
 
-def measure_communication(trace: Trace, works: Sequence[DeviceWork]) -> list[CommunicationGroup]:
-    """The groups of one rank, the longest first; CPU-only ranks have the ranges of gloo, MPI and UCC."""
+def measure_communication(
+    trace: Trace, works: Sequence[DeviceWork], host: DeviceWork | None
+) -> list[CommunicationGroup]:
+    """The groups of one rank, the longest first; CPU-only ranks have the ranges of gloo, MPI and UCC.
+
+    `host`: the operators of a CPU-only rank, which are its compute.
+    """
     found: dict[tuple[int, int], list[int]] = {}
     if works:
         for work in works:
             rows = work.rows.select(work.classes == WorkClass.COMMUNICATION)
-            compute = work.union_of(WorkClass.COMPUTE)
-            overlap = covered_length(rows.end_ns, compute) - covered_length(rows.start_ns, compute)
-            _add_rows(found, rows, overlap)
+            _add_rows(found, rows, work)
     else:
         ranges = np.array([is_collective_range(name) for name in trace.names] or [False], np.bool_)
         rows = trace.rows.select(~trace.rows.on_device & ranges[trace.rows.name])
-        _add_rows(found, rows, np.zeros(len(rows), np.int64))
+        _add_rows(found, rows, host)
     groups: dict[tuple[str, str, int | None, str, int | None], list[int]] = {}
     for (name, number), sums in found.items():
         collective = trace.collectives[number] if number >= 0 else _UNSAID
@@ -118,9 +121,14 @@ def _bytes(kind: str, collective: Collective) -> int | None:
     return elements * element if elements and element else None
 
 
-def _add_rows(found: dict[tuple[int, int], list[int]], rows: Rows, overlap: Int64s) -> None:
+def _add_rows(found: dict[tuple[int, int], list[int]], rows: Rows, work: DeviceWork | None) -> None:
+    """Adds calls to those found; `work` has the compute beside them."""
     if len(rows) == 0:
         return
+    overlap: Int64s = np.zeros(len(rows), np.int64)
+    if work is not None:
+        compute = work.union_of(WorkClass.COMPUTE)
+        overlap = covered_length(rows.end_ns, compute) - covered_length(rows.start_ns, compute)
     keys, owner = np.unique(np.stack((rows.name, rows.collective)), axis=1, return_inverse=True)
     owner = owner.reshape(-1)
     total, overlapped = np.zeros(keys.shape[1], np.int64), np.zeros(keys.shape[1], np.int64)

@@ -59,13 +59,18 @@ def give_answer(report: Report) -> Answer:
         first = more is not None and report.stragglers is not None and report.stragglers.verdict in _OF_NOBODY
         before, after = _say_more(more, first=first)
         sentences = [before, late, missing, after]
-    elif report.stragglers is not None and report.stragglers.is_hidden:
+    elif report.stragglers is not None and _knows_nothing(report.stragglers):
         sentences = [spent, late, missing]
     else:
         sentences = [late, missing, spent]
     sentence = " ".join(part for part in sentences if part) or _UNTIMED
     speaks = [*_evidence(report), *([spent] if named and spent else [])]
     return Answer(plain(sentence, _MOST_WORDS), speaks[:_MOST_EVIDENCE], _next_step(report))
+
+
+def _knows_nothing(found: Stragglers) -> bool:
+    """Whether noise hides even who might be late: then where the time goes is said first."""
+    return found.verdict == "undecided" and found.candidate is None and found.smallest_gain is not None
 
 
 def _find_more(report: Report) -> Finding | None:
@@ -151,7 +156,7 @@ def _of_stragglers(found: Stragglers) -> list[str]:
             parts.append(f"{share} of {one.place.of_samples} samples of its main thread are at {name_place(one.place)}")
         parts.append(f"the other ranks wait {duration(one.lateness_ns)} for it in each iteration")
         sentences += [f"{who}{part}." if who else f"{part[:1].upper()}{part[1:]}." for part in parts]
-    if found.verdict == "nobody" and found.smallest_gain is not None and not found.is_hidden:
+    if found.verdict == "nobody" and found.smallest_gain is not None:
         sentences.append(f"{say_power(found.smallest_gain, len(found.iterations))}.")
     return sentences
 

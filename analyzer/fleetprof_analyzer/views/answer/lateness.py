@@ -12,7 +12,6 @@ from fleetprof_api.report.stragglers import Straggler, Stragglers
 
 from fleetprof_analyzer.views.text import duration, percent
 from fleetprof_analyzer.views.words.code_words import in_brackets
-from fleetprof_analyzer.views.words.straggler_words import say_hidden
 from fleetprof_analyzer.words.ranks import name_ranks, say_ordinal
 from fleetprof_analyzer.words.verdict_reasons import say_cost, say_iterations
 
@@ -72,8 +71,6 @@ def say_lateness(report: Report) -> str:
             return f"No rank is late by itself, but {found.reason}{_then(found, report)}."
         case "nobody" if found.smallest_gain is None and found.iterations and found.reason:
             return f"{found.reason[:1].upper()}{found.reason[1:]}."
-        case "nobody" if found.is_hidden:
-            return f"{say_hidden(found)}."
         case "undecided":
             return f"Cannot tell yet whether a rank is late: {found.reason}."
         case "nobody":

@@ -104,9 +104,10 @@ def _totals(report: Report, width: int) -> list[str]:
             if not part:
                 continue
             lines.append(f"  {_MARKS[name]} {words:<22} {share(part, total.time_ns.span):>8}  {duration(part):>10}")
-        if total.time_ns.overlapped_communication:
-            hidden = duration(total.time_ns.overlapped_communication)
-            lines.append(f"    of compute, {hidden} hid communication")
+            hidden = total.time_ns.overlapped_communication if name == "compute" else 0
+            if hidden:
+                of_it = f"{share(hidden, total.time_ns.span):>8}  {duration(hidden):>10}"
+                lines.append(f"    {'of it beside comm.':<22} {of_it}")
         lines += _idle(total, report.ranks, width)
     return lines
 

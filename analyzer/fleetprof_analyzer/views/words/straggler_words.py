@@ -26,6 +26,7 @@ CAUSES: Final[dict[str, str]] = {
     "mixed": "several causes",
 }
 _UNKNOWN: Final = ("undecided", "not_judged")
+_OF_NO_RANK: Final = ("nobody", "moving_imbalance", "undecided")
 _VERDICTS: Final = {
     "straggler": "Late",
     "heavy_stage": "A pipeline stage takes longer than the others",
@@ -41,14 +42,7 @@ def verdict(found: Stragglers) -> str:
     """One line: the verdict and its reason."""
     if found.verdict in _UNKNOWN and found.reason:
         return f"{_VERDICTS[found.verdict]}: {found.reason}"
-    if found.is_hidden:
-        return say_hidden(found)
     return f"{found.reason[:1].upper()}{found.reason[1:]}" if found.reason else _VERDICTS[found.verdict]
-
-
-def say_hidden(found: Stragglers) -> str:
-    """The verdict where that is so."""
-    return f"These {len(found.iterations)} iterations are too few or too noisy to tell whether a rank is late"
 
 
 def evidence(one: Evidence, peers: int = 1) -> str:
@@ -101,7 +95,7 @@ def gain(one: Straggler) -> str:
 def notes(found: Stragglers) -> list[str]:
     """What limits the section: what cannot be told, and how rough it is."""
     sentences = [f"{text}." for text in found.unidentifiable]
-    if found.verdict in ("nobody", "moving_imbalance") and found.smallest_gain is not None:
+    if found.verdict in _OF_NO_RANK and found.candidate is None and found.smallest_gain is not None:
         sentences.append(f"{say_power(found.smallest_gain, len(found.iterations))}.")
     if found.approximate and found.fidelity is not None:
         off = percent(abs(100 * (found.fidelity - 1)))

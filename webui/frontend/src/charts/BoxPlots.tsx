@@ -24,7 +24,7 @@ export function BoxPlot({ measured, width, points, scale }: Props) {
   return (
     <svg width={width} height={HEIGHT} className="box-plot" role="img" aria-label={summary}>
       <title>{summary}</title>
-      {high > low && <path className="violin" d={violinOf(density, MIDDLE).map(([at, y]) => [x(low + at * (high - low)), y]).reduce((line, [px = 0, py = 0], index) => `${line}${index === 0 ? "M" : "L"}${px.toFixed(1)} ${py.toFixed(1)}`, "")} />}
+      {high > low && density.filter((count) => count > 0).length > 1 && <path className="violin" d={violinOf(density, MIDDLE).map(([at, y]) => [x(low + at * (high - low)), y]).reduce((line, [px = 0, py = 0], index) => `${line}${index === 0 ? "M" : "L"}${px.toFixed(1)} ${py.toFixed(1)}`, "")} />}
       <line x1={x(box.low_whisker)} x2={x(box.high_whisker)} y1={MIDDLE} y2={MIDDLE} />
       {[box.low_whisker, box.high_whisker].map((end, index) => (
         // oxlint-disable-next-line react/no-array-index-key

@@ -1,7 +1,7 @@
 // One row of stacked parts as SVG: a total, or one rank in a list.
-import { TIME_CLASSES } from "@/theme/classes";
+import { figuresOf, TIME_CLASSES } from "@/theme/classes";
 import { formatDuration } from "@/units/durations";
-import { formatShare } from "@/units/quantities";
+import { formatPercent } from "@/units/quantities";
 import { fillOf } from "./Patterns";
 
 interface Props {
@@ -23,7 +23,7 @@ export function StackedRow({ parts, longest, width, height }: Props) {
         const [x, wide] = [((starts[index] ?? 0) / longest) * width, (value / longest) * width];
         return (
           <g key={entry.id}>
-            <title>{`${entry.name}: ${formatDuration(value)}, ${formatShare(value / whole)}`}</title>
+            <title>{`${index === 0 && parts[1] ? "Compute alone" : entry.name}: ${formatDuration(value)}, ${formatPercent(value / whole)}`}</title>
             <rect x={x} y={0} width={Math.max(wide, 0.5)} height={height} fill={fillOf(entry.id)} />
             {entry.sign === "edge" && <rect x={x} y={0} width={Math.max(wide, 0.5)} height={2} className="edge" />}
             {entry.letter && wide > 14 && (
@@ -42,10 +42,11 @@ export function StackedRow({ parts, longest, width, height }: Props) {
 export function describeParts(parts: readonly number[]): string {
   const whole = parts.reduce((sum, part) => sum + part, 0);
   if (whole <= 0) return "nothing recorded";
-  return parts
-    .map((value, index) => ({ value, name: TIME_CLASSES[index]?.name ?? "" }))
-    .filter(({ value }) => value > 0)
+  const beside = parts[1] ?? 0;
+  return figuresOf(parts)
+    .map((value, index) => ({ value, index, name: TIME_CLASSES[index]?.name ?? "" }))
+    .filter(({ value, index }) => value > 0 && index !== 1)
     .toSorted((a, b) => b.value - a.value)
-    .map(({ value, name }) => `${name} ${formatShare(value / whole)}`)
+    .map(({ value, index, name }) => `${name} ${formatPercent(value / whole)}${index === 0 && beside > 0 ? ` (${formatPercent(beside / whole)} beside communication)` : ""}`)
     .join(", ");
 }

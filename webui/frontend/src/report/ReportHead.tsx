@@ -6,6 +6,17 @@ import { formatDate } from "@/units/dates";
 import { formatDuration } from "@/units/durations";
 import { formatPower, plural } from "@/units/quantities";
 
+/** The job's captures, where the target is a job by its kind and name. */
+function TargetLink({ namespace, target }: { namespace: string; target: string }) {
+  const [, kind, name] = /^([A-Z]\w*)\/([^/=,]+)$/.exec(target) ?? [];
+  if (!kind || !name) return <Name text={target} most={60} />;
+  return (
+    <Link to="/fleet/$namespace/$kind/$name" params={{ namespace, kind, name }}>
+      <Name text={target} most={60} />
+    </Link>
+  );
+}
+
 export function ReportHead({ report }: { report: ReportPage }) {
   const { namespace, uid, facts, request } = report;
   const words = [
@@ -22,7 +33,7 @@ export function ReportHead({ report }: { report: ReportPage }) {
         {request?.target && (
           <>
             {" / "}
-            <Name text={request.target} most={60} />
+            <TargetLink namespace={namespace} target={request.target} />
           </>
         )}
       </nav>

@@ -92,7 +92,7 @@ function Body({ report, view }: { report: Report; view: ReportView }) {
           <TotalsSection totals={report.totals} />
           <RanksSection view={view} late={report.stragglers?.named.map(({ rank }) => rank) ?? []} />
           <StragglersSection view={view} />
-          <IterationsSection view={view} />
+          <IterationsSection view={view} cause={report.stragglers?.named[0]?.cause ?? report.stragglers?.cause ?? undefined} />
           <SpreadSection view={view} />
           <StagesSection view={view} />
           {onDevices && <KernelsSection view={view} />}

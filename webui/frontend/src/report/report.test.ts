@@ -3,6 +3,7 @@ import type { KernelRow, RankColumns } from "@/api/models";
 import { evidenceOf } from "./evidence";
 import { formatDeviations, isFar, longestDeviation, outlyingRanks, outlyingStreams, standsOut } from "./tables/kernelOutliers";
 import { filePath } from "./perfetto";
+import { firstMeasures } from "./ranks/firstMeasures";
 import { orderRows, rankRows } from "./ranks/rankRows";
 
 test.each([
@@ -81,4 +82,12 @@ test("ranks are ordered by number, or the most of a measure first, unknown value
 test("each part of a file's name is escaped", () => {
   expect(filePath("team-a", "u1", "ranks/0/trace.json.gz")).toBe("/reports/team-a/u1/files/ranks/0/trace.json.gz");
   expect(filePath("team-a", "u1", "a b?#")).toBe("/reports/team-a/u1/files/a%20b%3F%23");
+});
+
+test.each([
+  ["data_loading", "stage_data_loading"],
+  ["slow_gpu", "compute"],
+  [undefined, "compute"],
+])("the heat map of a verdict's cause %s opens on %s", (cause, measure) => {
+  expect(firstMeasures(cause)[0]).toBe(measure);
 });

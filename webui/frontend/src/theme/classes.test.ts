@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { partsOf, TIME_CLASSES } from "./classes";
+import { figuresOf, partsOf, TIME_CLASSES } from "./classes";
 
 const rank: Record<string, number> = {
   span: 100,
@@ -21,6 +21,10 @@ test("the parts add up to the span, overlapped communication taken out of comput
   expect(parts).toEqual([40, 10, 20, 5, 8, 6, 4, 7]);
   expect(parts.reduce((sum, part) => sum + part)).toBe(rank.span);
   expect(parts).toHaveLength(TIME_CLASSES.length);
+});
+
+test("as a figure compute is whole, as the report has it", () => {
+  expect(figuresOf(partsOf((name) => rank[name]))).toEqual([50, 10, 20, 5, 8, 6, 4, 7]);
 });
 
 test("idle time of a rank without causes is idle", () => {

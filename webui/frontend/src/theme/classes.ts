@@ -24,6 +24,13 @@ export const TIME_CLASSES: readonly TimeClass[] = [
   { id: "idle_other", name: "Idle: other", color: "--idle", sign: "hollow", letter: "", explanation: "waiting for other work or an event, or not known" },
 ];
 
+/** The parts as figures: compute whole, as in the report, with what of it ran beside communication after it. */
+export function figuresOf(parts: readonly number[]): number[] {
+  return parts.map((part, index) => (index === 0 ? part + (parts[1] ?? 0) : part));
+}
+
+export const figureName = ({ id, name }: TimeClass) => (id === "overlapped_communication" ? "of it beside communication" : name);
+
 export type Parts = Record<string, number>;
 type Measure = (name: string) => number | null | undefined;
 

@@ -12,7 +12,9 @@ function scaled(value: number, base: number, names: readonly string[]): string {
     power += 1;
   }
   const signed = value < 0 ? -rest : rest;
-  return `${power === 0 ? Math.round(signed).toLocaleString("en-US") : threeDigits(signed)} ${names[power]}`;
+  if (power > 0) return `${threeDigits(signed)} ${names[power]}`;
+  const whole = Math.round(signed);
+  return `${whole.toLocaleString("en-US")} ${Math.abs(whole) === 1 && names[0] === "bytes" ? "byte" : names[0]}`;
 }
 
 export function formatBytes(bytes: number | null | undefined): string {
@@ -33,6 +35,11 @@ export function formatShare(share: number | null | undefined): string {
   const percent = share * 100;
   const decimals = percent !== 0 && Math.abs(percent) < 9.95 ? 1 : 0;
   return `${percent.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })} %`;
+}
+
+/** A share of 1 with one decimal, as the terminal and report.html write it. */
+export function formatPercent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`;
 }
 
 export function formatPermille(permille: number | null | undefined): string {

@@ -33,6 +33,7 @@ test.each([
 
 describe("quantities", () => {
   test.each([
+    [formatBytes(1), "1 byte"],
     [formatBytes(512), "512 bytes"],
     [formatBytes(1_572_864), "1.50 MiB"],
     [formatRate(15_100_000_000), "15.1 GB/s"],

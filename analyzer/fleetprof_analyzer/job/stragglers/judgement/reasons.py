@@ -61,6 +61,13 @@ class UnsureTurns:
 
 
 @dataclass(frozen=True, slots=True)
+class TooNoisy:
+    """So many iterations would not show even a rank that costs a large part of them."""
+
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
 class TooFewIterations:
     """So many are in all of the traces, and so many are needed."""
 
@@ -118,6 +125,7 @@ Reason = (
     | Unsure
     | UnsureTurns
     | TooFewIterations
+    | TooNoisy
     | Nobody
     | NotStored
     | NotComparable

@@ -9,12 +9,12 @@ import { Section } from "@/parts/Section";
 import { Empty, Loaded } from "@/parts/States";
 import { formatMeasure, plural } from "@/units/quantities";
 import { measureName } from "@/units/text";
+import { firstMeasures } from "./firstMeasures";
 import { rankName } from "./rankRows";
 import type { ReportView } from "../search";
 
-const FIRST_CHOICES = ["compute", "busy", "span", "iteration"];
-
-export function IterationsSection({ view }: { view: ReportView }) {
+/** `cause`: of the verdict. */
+export function IterationsSection({ view, cause }: { view: ReportView; cause: string | undefined }) {
   // All measures at once: 12 of them over 1,000 ranks and 5 iterations are 0.2 MB, and a change of measure is immediate.
   const query = useQuery(iterationsQuery(view.namespace, view.uid));
   return (
@@ -26,7 +26,7 @@ export function IterationsSection({ view }: { view: ReportView }) {
               <p>It takes two ranks or more whose traces hold marks of iterations.</p>
             </Empty>
           ) : (
-            sections.map((section) => <OneKind key={section.kind} section={section} view={view} />)
+            sections.map((section) => <OneKind key={section.kind} section={section} view={view} cause={cause} />)
           )
         }
       </Loaded>
@@ -34,11 +34,11 @@ export function IterationsSection({ view }: { view: ReportView }) {
   );
 }
 
-function OneKind({ section, view }: { section: IterationSection; view: ReportView }) {
+function OneKind({ section, view, cause }: { section: IterationSection; view: ReportView; cause: string | undefined }) {
   const [asTable, setAsTable] = useState(false);
   const names = section.tables.map(({ measure }) => measure);
   const parameter = view.search.measure;
-  const chosen = parameter !== undefined && names.includes(parameter) ? parameter : (FIRST_CHOICES.find((name) => names.includes(name)) ?? names[0]);
+  const chosen = parameter !== undefined && names.includes(parameter) ? parameter : (firstMeasures(cause).find((name) => names.includes(name)) ?? names[0]);
   const table = section.tables.find(({ measure }) => measure === chosen);
   if (!table) return null;
   const iteration = (index: number) => String(section.iterations[index] ?? "");

@@ -72,7 +72,7 @@ function Bars({ columns, order, view, late }: { columns: RankColumns; order: str
   };
   return (
     <>
-      <Legend />
+      <Legend rows={parts} />
       {rows.length >= SKYLINE_FROM && (
         <Skyline rows={parts} label={`Time of ${plural(rows.length, "rank")}, a column each`} selected={selected} describe={describe} onSelect={onSelect} />
       )}

@@ -9,26 +9,16 @@ import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
 import { Loaded } from "@/parts/States";
 import { formatDuration } from "@/units/durations";
-import { formatMeasure, formatShare, plural } from "@/units/quantities";
-import { capital, measureName, sentenceCase } from "@/units/text";
+import { formatMeasure, plural } from "@/units/quantities";
+import { measureName, sentenceCase } from "@/units/text";
 import { Place } from "../Place";
 import type { ReportView } from "../search";
-
-const VERDICTS: Record<string, string> = {
-  straggler: "The others wait for the ranks that are named.",
-  heavy_stage: "One pipeline stage has more work than the others.",
-  slow_link: "A process group's transfers are slower than those of its sisters.",
-  moving_imbalance: "A different rank is late each time.",
-  nobody: "Nobody holds the job up.",
-  undecided: "Noise leaves it open; more iterations would tell.",
-  not_judged: "These traces allow no verdict.",
-};
 
 export function StragglersSection({ view }: { view: ReportView }) {
   const query = useQuery({ ...stragglersQuery(view.namespace, view.uid) });
   const absent = query.error instanceof Problem && query.error.status === 404;
   return (
-    <Section id="stragglers" title="Stragglers" note={query.data && VERDICTS[query.data.verdict]} lazyHeight={160}>
+    <Section id="stragglers" title="Stragglers" lazyHeight={160}>
       {absent ? (
         <p className="quiet">There is no verdict in this report: it takes two ranks that communicate.</p>
       ) : (
@@ -45,17 +35,10 @@ function Body({ page, view }: { page: StragglerPage; view: ReportView }) {
   const most = Math.max(1, ...rows.map(({ lateness_ns }) => lateness_ns));
   return (
     <>
-      {page.reason && (
-        <p>
-          <Name text={capital(page.reason)} most={600} />
-        </p>
-      )}
-      {page.candidate && (
-        <p>
-          Rank {page.candidate.rank} may cost {formatShare(page.candidate.gain_low)} to {formatShare(page.candidate.gain_high)} of the iteration; about{" "}
-          {plural(page.candidate.iterations_needed, "iteration")} would decide it.
-        </p>
-      )}
+      <p>
+        <Name text={`${page.sentence}.`} most={600} />
+      </p>
+      {page.order.length > 0 && <p className="quiet">Ranks in grey were replayed too, and are not named.</p>}
       {rows.length > 0 && (
         <DataTable<Straggler & { named: boolean }>
           label="Ranks by what they cost"

@@ -1,0 +1,87 @@
+"""The page, the terminal, report.html and report.json say the same of one report."""
+
+import html
+import re
+
+import msgspec
+import pytest
+from fleetprof_analyzer.job.stragglers.judgement.reasons import LateRanks, Nobody, Reason, TooNoisy, Unsure
+from fleetprof_analyzer.views.page.page import render_page
+from fleetprof_analyzer.views.terminal.report import render_text
+from fleetprof_analyzer.words.verdict_reasons import say_reason
+from fleetprof_api.report.report import Report, TimeBreakdown, read_report, write_report
+from fleetprof_api.report.stragglers import Stragglers, Undecided
+from fleetprof_webui.reports.overview import make_overview, show_stragglers
+from fleetprof_webui.reports.reading import StoredReport
+from fleetprof_webui.reports.stored_files import FileList
+from harness.reference.written_reports import LOADING, MS, job
+
+NOBODY = re.compile("nobody is late|nobody holds|no rank holds", re.IGNORECASE)
+MAYBE = Undecided(rank=2, gain=0.08, gain_low=-0.01, gain_high=0.17, iterations=10, iterations_needed=38)
+ITERATIONS = list(range(10))
+
+
+def found(reason: Reason, section: Stragglers) -> Stragglers:
+    return msgspec.structs.replace(section, reason=say_reason(reason), iterations=ITERATIONS)
+
+
+VERDICTS = {
+    "named": (
+        found(LateRanks([2], 3), Stragglers(verdict="straggler", ranks=[LOADING], gain=0.31)),
+        "The others wait for rank 2",
+    ),
+    "nobody": (found(Nobody([]), Stragglers(verdict="nobody", smallest_gain=0.02)), "No rank holds the others up"),
+    "undecided": (
+        found(Unsure(MAYBE), Stragglers(verdict="undecided", candidate=MAYBE, order=[LOADING], smallest_gain=0.2)),
+        "Cannot tell yet: rank 2 may cost 8.0 % [-1.0 %, 17.0 %] of each iteration; about 40 iterations would decide",
+    ),
+    "undecided, without a candidate": (
+        found(TooNoisy(10), Stragglers(verdict="undecided", order=[LOADING], smallest_gain=0.8)),
+        "Cannot tell yet: these 10 iterations are too few or too noisy",
+    ),
+}
+
+
+def say_everywhere(report: Report) -> dict[str, str]:
+    """The whole text of each place, with single spaces."""
+    stored = StoredReport(read_report(write_report(report)), "1")
+    section, page = show_stragglers(stored.report), make_overview(stored, "team", "uid", FileList([], False, False))
+    assert section is not None
+    texts = {
+        "page, section": section.sentence,
+        "page, whole": msgspec.json.encode([page, section]).decode(),
+        "terminal": render_text(report, 400),
+        "report.html": html.unescape(re.sub("<[^>]*>", " ", render_page(report))),
+        "report.json": write_report(report).decode(),
+    }
+    return {place: " ".join(text.split()) for place, text in texts.items()}
+
+
+@pytest.mark.parametrize("kind", VERDICTS)
+def test_each_place_says_the_verdict(kind: str) -> None:
+    section, sentence = VERDICTS[kind]
+    texts = say_everywhere(job(section))
+    for place in ("page, section", "page, whole", "terminal", "report.html"):
+        assert sentence in texts[place], place
+    assert f'"reason": "{section.reason}"' in texts["report.json"]
+    says_nobody = {place for place, text in texts.items() if NOBODY.search(text)}
+    assert says_nobody == (set(texts) if kind == "nobody" else set())
+
+
+@pytest.mark.parametrize("kind", ["gpu", "cpu"])
+def test_each_place_gives_the_same_shares_of_the_time(kind: str) -> None:
+    time = TimeBreakdown(
+        span=1000 * MS, compute=213 * MS, overlapped_communication=110 * MS, exposed_communication=479 * MS,
+        idle=308 * MS,
+    )  # fmt: skip
+    report = job(VERDICTS["nobody"][0], time, kind="gpu" if kind == "gpu" else "cpu", idle_ns=None)
+    texts = say_everywhere(report)
+    for place in ("terminal", "report.html"):
+        of_parts = re.search(
+            r"compute (21\.3) %.*?(11\.0) %.*?exposed communication (47\.9) %.*?idle (30\.8) %", texts[place]
+        )
+        assert of_parts is not None, place
+        compute, _beside, *others = map(float, of_parts.groups())
+        assert compute + sum(others) == pytest.approx(100)
+    assert '"compute": 213000000, "overlapped_communication": 110000000' in texts["report.json"]
+    assert '"compute":213000000,"overlapped_communication":110000000' in texts["page, whole"]
