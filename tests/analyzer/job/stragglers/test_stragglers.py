@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fleetprof_analyzer.capture.folder import summarise_file
-from fleetprof_analyzer.job.stragglers.replay.alignment import align_clocks
+from fleetprof_analyzer.job.stragglers.replay.alignment import align_clocks, ends_together
 from fleetprof_analyzer.job.stragglers.replay.matching import match
 from fleetprof_analyzer.job.stragglers.same_kernels import medians_of_others
 from fleetprof_analyzer.rank.communication.operations import RankOperations, UnreadableOperations, decode, encode
@@ -216,6 +216,27 @@ def test_groups_that_nothing_names_are_not_guessed() -> None:
     found = found_in(operations_of(job, traces_of(job, Clarity(groups=False), 5)))
     assert (found.verdict, found.ranks) == ("not_judged", [])
     assert "process group" in found.reason
+
+
+def as_on_busy_hosts(operations: list[RankOperations], late_ms: int) -> list[RankOperations]:
+    """CPU ranks that wait for a core when an operation is over: each notes its end late, but before the next one."""
+    chance = np.random.default_rng(5)
+    found = []
+    for one in operations:
+        columns = one.columns
+        end = columns.start_ns + columns.duration_ns + chance.integers(0, late_ms * 1_000_000 + 1, len(one))
+        end[:-1] = np.minimum(end[:-1], columns.start_ns[1:])
+        found.append(replace(one, kind="cpu", columns=replace(columns, duration_ns=end - columns.start_ns)))
+    return found
+
+
+@pytest.mark.parametrize("late_ms", [0, 5, 40])
+@pytest.mark.parametrize(("shape", "several"), [(JobShape(dp=2), False), (JobShape(dp=2, tp=2), True)])
+def test_ends_apart_on_busy_hosts_make_no_several_groups(shape: JobShape, several: bool, late_ms: int) -> None:
+    job = PlantedJob(shape, PlantedFault(), 5)
+    matched = match(as_on_busy_hosts(operations_of(job, traces_of(job, Clarity(groups=False), 5)), late_ms))
+    assert matched.guessed
+    assert ends_together(matched) is not several
 
 
 def test_ranks_that_were_not_captured_are_said() -> None:

@@ -6,6 +6,7 @@ Guarantees: integer nanoseconds; a rank is never among its own peers, so that a 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -95,10 +96,30 @@ def tabulate(replay: Replay, role: Int64s) -> OwnTime:
         others_waited_ns=_by_iteration(replay, lambda one: one.cores.others_waited_ns),
         involuntary_switches=_by_iteration(replay, lambda one: one.cores.involuntary_switches),
         cores=[one.cores for one in replay.matched.ranks],
-        operators=[one.operators for one in replay.matched.ranks],
-        signatures=[one.signatures for one in replay.matched.ranks],
+        operators=[_operators_of(one, count) for one in replay.matched.ranks],
+        signatures=[_signatures_of(one, count) for one in replay.matched.ranks],
         on_host=all(one.kind == "cpu" for one in replay.matched.ranks),
     )  # fmt: skip
+
+
+def _operators_of(one: RankOperations, iterations: int) -> Sequence[OperatorUse]:
+    """As in so many iterations: a rank whose window holds one more ran its operators more often, but has no more work.
+    """
+    if len(one.iterations) == iterations:
+        return one.operators
+    share = iterations / len(one.iterations)
+    return [
+        msgspec.structs.replace(use, count=round(share * use.count), time_ns=round(share * use.time_ns))
+        for use in one.operators
+    ]
+
+
+def _signatures_of(one: RankOperations, iterations: int) -> Sequence[Signature]:
+    """As in so many iterations."""
+    if len(one.iterations) == iterations:
+        return one.signatures
+    share = iterations / len(one.iterations)
+    return [msgspec.structs.replace(kernel, count=round(share * kernel.count)) for kernel in one.signatures]
 
 
 def _turns(rank: Int64s, iteration: Int64s) -> Int64s:

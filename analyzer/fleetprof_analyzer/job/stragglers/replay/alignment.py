@@ -18,14 +18,10 @@ _TOGETHER: Final = frozenset(KINDS.index(kind) for kind in SYNCHRONISING)
 _PAIRWISE: Final = frozenset(KINDS.index(kind) for kind in ("send", "receive", "send_receive"))
 # A receive may end later than its send: pairs join only what nothing else does.
 _PAIR_PENALTY_NS: Final = 10**12
-# What is one operation ends within this on all ranks; a thread of a busy host may be late to note its end.
+# On devices nine in ten members of one operation end within this of each other, or within so much of an iteration.
 _LEAST_NS: Final = 100_000
-_SHARE_ON_DEVICE: Final = 0.01
-_SHARE_ON_HOST: Final = 0.25
-_MOST_ON_DEVICE: Final = 0.9
-# On the host a process that is stopped, as by a quota of its cores, is late to pass its neighbours' parts on: they end
-# late with it.
-_MOST_ON_HOST: Final = 0.75
+_SHARE: Final = 0.01
+_MOST_RESIDUALS: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +117,12 @@ def _residuals(ends: dict[tuple[int, bool], list[tuple[int, int]]], offset: Int6
 
 
 def ends_together(matched: Matched) -> bool:
-    """Whether operations that were taken to be one for all ranks end as one: else the ranks are in several groups."""
+    """Whether operations that were taken to be one for all ranks end as one: else the ranks are in several groups.
+
+    A rank on a busy host is late to note an end, so on hosts none may end before all members have begun.
+    """
+    if any(one.kind == "cpu" for one in matched.ranks):
+        return _all_wait_for_each_other(matched)
     ends = _ends(matched)
     aligned = align_clocks(matched)
     left = _residuals(ends, aligned.offset_ns, aligned.aligned)
@@ -132,6 +133,29 @@ def ends_together(matched: Matched) -> bool:
         inside = np.flatnonzero(iteration >= 0)
         span = one.columns.start_ns[inside[-1]] + one.columns.duration_ns[inside[-1]] - one.columns.start_ns[inside[0]]
         lengths.append(int(span) / len(matched.iterations))
-    on_host = any(one.kind == "cpu" for one in matched.ranks)
-    share, most = (_SHARE_ON_HOST, _MOST_ON_HOST) if on_host else (_SHARE_ON_DEVICE, _MOST_ON_DEVICE)
-    return float(np.quantile(left, most)) <= max(_LEAST_NS, share * float(np.median(lengths)))
+    return float(np.quantile(left, _MOST_RESIDUALS)) <= max(_LEAST_NS, _SHARE * float(np.median(lengths)))
+
+
+def _all_wait_for_each_other(matched: Matched) -> bool:
+    """Whether there are clocks by which neither the first rank nor another leaves an operation before both are there.
+
+    With several groups some rank is in another one than the first.
+    """
+    times = [_begins_and_ends(matched, number) for number in range(len(matched.ranks))]
+    first_begin, first_end = times[0]
+    for begin, end in times[1:]:
+        both = (first_end >= 0) & (end >= 0)
+        least, most = (first_begin - end)[both], (first_end - begin)[both]
+        if len(least) and int(least.max()) > int(most.min()) + _LEAST_NS:
+            return False
+    return True
+
+
+def _begins_and_ends(matched: Matched, number: int) -> tuple[Int64s, Int64s]:
+    """Of one rank, shape (M,) each; -1 where it has no operation that all members leave together."""
+    columns, collective = matched.ranks[number].columns, matched.collective[number]
+    here = np.flatnonzero((collective >= 0) & np.isin(columns.kind, list(_TOGETHER)))
+    begin, end = np.full(matched.count, -1, np.int64), np.full(matched.count, -1, np.int64)
+    begin[collective[here]] = columns.start_ns[here]
+    end[collective[here]] = columns.start_ns[here] + columns.duration_ns[here]
+    return begin, end

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 from fleetprof_analyzer.capture.folder import summarise_file
 from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import all_alike, compare_sizes
-from fleetprof_analyzer.job.stragglers.causes.unequal_work import find_more_work
-from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.causes.unequal_work import compare_operators, find_more_work
+from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime, tabulate
+from fleetprof_analyzer.job.stragglers.replay.matching import match
+from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.job.stragglers.replay.roles import find_roles
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.trace.problems import Problems
@@ -185,6 +188,23 @@ def test_a_slow_device_stays_one_where_some_tensors_are_a_little_larger() -> Non
     device[3] = 1.4
     found = judged_on_devices(PlantedFault("slow_gpu", 3, device=device), uses(106))
     assert [(one.rank, one.cause) for one in found.ranks] == [(3, "slow_gpu")]
+
+
+def test_operators_of_one_iteration_more_are_no_more_work() -> None:
+    job = PlantedJob(SHAPE, PlantedFault(), 11)
+    operations = [replace(one, operators=[counted(80)]) for one in operations_of(job, traces_of(job, Clarity(), 11))]
+    longer = [*operations[3].iterations, operations[3].iterations[-1] + 1]
+    operations[3] = replace(operations[3], iterations=longer, operators=[counted(90)])
+    replay = Replay(match(operations))
+    table = tabulate(replay, find_roles(replay.matched, replay.strays))
+    assert [one.count for (one,) in table.operators] == [80] * SHAPE.ranks
+    work = compare_operators(table, 3)
+    assert work is not None
+    assert (work.extra, work.extra_ns) == ([], 0)
+
+
+def counted(calls: int) -> OperatorUse:
+    return OperatorUse("aten::mm", False, calls, calls * 100_000, 100_000)
 
 
 @pytest.mark.parametrize(("rank_3", "moves"), [(None, True), (uses(101), True), (uses(), False)])
