@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 # Tests mostly wait, for a poll or a process: more at a time than there are cores, but of those of PyTorch jobs no more
 # than four, which would miss their start. A session's fixtures are per worker.
-WORKERS ?= 7
+WORKERS ?= 6
 PARALLEL := -n $(WORKERS) --dist loadgroup
 OF_JOBS := -n 4 --dist loadgroup
 BESIDE := -n 2 --dist loadgroup

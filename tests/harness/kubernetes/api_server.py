@@ -146,7 +146,7 @@ class ApiServer:
             "--endpoint-reconciler-type=none",
             *self._flags,
         )
-        wait_until(self._is_ready, "the API server", 120)
+        wait_until(self._is_ready, "the API server", 240)
 
     @property
     def authority(self) -> Path:
@@ -164,7 +164,7 @@ class ApiServer:
         """Starts it again, at the same port; returns when it is ready."""
         _, *words = self._command
         self._run("kube-apiserver", *words)
-        wait_until(self._is_ready, "the API server", 120)
+        wait_until(self._is_ready, "the API server", 240)
 
     def stop(self) -> None:
         """Ends both at once: what they hold is thrown away, and an orderly end takes seconds."""
