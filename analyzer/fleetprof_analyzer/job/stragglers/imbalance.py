@@ -15,7 +15,7 @@ from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import all_alike
 from fleetprof_analyzer.job.stragglers.lateness.movement import explained_share, restlessness
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.lateness.reference import take_off
-from fleetprof_analyzer.job.stragglers.lateness.turns import find_turns, iterations_to_decide
+from fleetprof_analyzer.job.stragglers.lateness.turns import find_likeliest_order, iterations_to_decide, measure_turns
 from fleetprof_analyzer.job.stragglers.moving_pauses import pauses_move
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.trace.trace import Bools, Int64s
@@ -109,7 +109,8 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         (measured - float(outcome.total_ns[1])) / measured,
         (measured - float(outcome.total_ns[2])) / measured,
     )
-    turns = find_turns(table, replay.matched.iterations)
+    order = find_likeliest_order(table, replay.matched.iterations)
+    turns = measure_turns(table, order)
     turns_gain = 0.0 if turns is None else 1 - _total_without(replay, table, turns) / measured
     by_turns = turns_gain >= _LEAST_GAIN_OF_TURNS
     moves: Cause | None = "host" if by_turns else None
@@ -146,7 +147,7 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         max(round(float(saved) / max(len(replay.matched.iterations), 1)), 0),
         moves=moves,
         by_turns=by_turns,
-        turns_need=None if by_turns else iterations_to_decide(table, replay.matched.iterations),
+        turns_need=None if by_turns else iterations_to_decide(order),
     )
 
 

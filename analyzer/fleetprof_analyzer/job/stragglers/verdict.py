@@ -40,6 +40,7 @@ from fleetprof_analyzer.job.stragglers.judgement.reasons import (
 from fleetprof_analyzer.job.stragglers.judgement.untold import OperationsLost, Untold
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, find_candidates
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime, tabulate
+from fleetprof_analyzer.job.stragglers.lateness.sign_test import find_most_often
 from fleetprof_analyzer.job.stragglers.loading import measure_loading_gain
 from fleetprof_analyzer.job.stragglers.missing import find_missing
 from fleetprof_analyzer.job.stragglers.named_ranks import describe_fault, describe_link, describe_stage, rank_of
@@ -117,6 +118,8 @@ def find_stragglers(operations: Sequence[RankOperations], delivered: Sequence[in
     role = find_roles(matched, replay.strays)
     table = tabulate(replay, role)
     candidates = add_rhythmic(table, find_candidates(table), matched.iterations)
+    known = {candidate.rank for candidate in candidates}
+    candidates += [candidate for candidate in find_most_often(table) if candidate.rank not in known]
     # Of ranks without peers what goes on all the time is told by what all ranks have in common.
     slow_loaders, extra = find_slow_loaders(replay, table)
     candidates = slow_loaders + [candidate for candidate in candidates if candidate.rank not in extra]

@@ -88,7 +88,7 @@ def list_stragglers(found: Stragglers | None, width: int) -> list[str]:
 def gain(one: Straggler) -> str:
     """The share of the iteration time, as people read it; what other stragglers hide is said."""
     hidden = one.gain_alone - one.gain > _HIDDEN
-    later = f" ({percent(100 * one.gain_alone)} once the others are mended)" if hidden else ""
+    later = f" ({percent(100 * one.gain_alone)} if the other late ranks were on time)" if hidden else ""
     return percent(100 * one.gain) + later
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
-from fleetprof_analyzer.job.stragglers.lateness.turns import find_turns, iterations_to_decide
+from fleetprof_analyzer.job.stragglers.lateness.turns import find_likeliest_order, iterations_to_decide, measure_turns
 from fleetprof_analyzer.job.stragglers.moving_pauses import come_again, find_pauses, runs_move
 from fleetprof_api.report.stragglers import Stragglers
 from harness.traces.planted.faults import operations_of
@@ -115,7 +115,8 @@ def noisy_table(pauses: list[str], jitter_ms: int) -> OwnTime:
 
 def turns_of(pauses: list[str]) -> list[list[int]] | None:
     """In which iterations each rank has its turn."""
-    found = find_turns(noisy_table(pauses, 4), list(range(len(pauses[0]))))
+    table = noisy_table(pauses, 4)
+    found = measure_turns(table, find_likeliest_order(table, list(range(len(pauses[0])))))
     return None if found is None else [np.flatnonzero(row > 20 * MS).tolist() for row in found]
 
 
@@ -144,16 +145,17 @@ def test_turns_go_around_the_ranks(pauses: list[str], turns: list[list[int]] | N
 def test_where_noise_hides_turns_more_iterations_would_tell(
     pauses: list[str], jitter_ms: int, *, is_in_doubt: bool
 ) -> None:
-    table, numbers = noisy_table(pauses, jitter_ms), list(range(len(pauses[0])))
-    assert find_turns(table, numbers) is None
-    needed = iterations_to_decide(table, numbers)
+    table, count = noisy_table(pauses, jitter_ms), len(pauses[0])
+    order = find_likeliest_order(table, list(range(count)))
+    assert measure_turns(table, order) is None
+    needed = iterations_to_decide(order)
     assert (needed is not None) == is_in_doubt
-    assert needed is None or len(numbers) < needed < 4 * len(numbers)
+    assert needed is None or count < needed < 4 * count
 
 
 def test_where_threads_were_not_sampled_there_are_no_turns() -> None:
     table = replace(table_of(["x.x.x.x.x.", ".x.x.x.x.x"], sampled=False), on_host=True)
-    assert find_turns(table, list(range(10))) is None
+    assert find_likeliest_order(table, list(range(10))) is None
 
 
 def rotating(shape: JobShape, pauses: dict[int, list[int]]) -> tuple[Stragglers, float]:

@@ -190,12 +190,30 @@ def least_excess_ns(table: OwnTime, margins: Margins) -> Floats:
         peers = table.peers(rank)
         if len(peers):
             level = _level(table, rank)
-            deviation = _SIGMA * _deviation(mean[peers]) if len(peers) >= _SMALL_ROLE else 0.0
+            deviation = _deviation_within_roles(mean, table.role, rank) * level
             # Of what the peers differ by, noise makes the part that their errors show.
             beyond_noise = max(deviation**2 - float(margins.error_ns[rank]) ** 2, 0.0) ** 0.5
             spread = max(beyond_noise / level, _USUAL_SPREAD)
             least[rank] = max(_LEAST_EXCESS, least_z(len(peers)) * spread) * level
     return least
+
+
+def _deviation_within_roles(mean_ns: Floats, role: Int64s, rank: int) -> float:
+    """How far other ranks are from the middle of their role, as share of it; 0 where the rank has too few peers.
+
+    Devices of one job differ as much in one role as in another, and three peers may resemble each other by chance. Both
+    of shape (R,).
+    """
+    mine = role == role[rank]
+    if mine.sum() <= _SMALL_ROLE:
+        return 0.0
+    away: list[Floats] = []
+    for one in np.unique(role):
+        others = mean_ns[(role == one) & (np.arange(len(role)) != rank)]
+        if len(others) >= _SMALL_ROLE:
+            middle = max(float(np.median(others)), 1.0)
+            away.append(np.abs(others - middle) / middle)
+    return _SIGMA * float(np.median(np.concatenate(away)))
 
 
 def _level(table: OwnTime, rank: int) -> float:
@@ -213,7 +231,7 @@ def _may_be_chance(x: Floats, number: int, chosen: Bools) -> bool:
     high = x > np.median(x[number]) / 2
     mine = int(high[number].sum())
     others = int(high[~chosen].sum())
-    return others > 0 and len(x) * _tail(mine + others, 1 / len(x), mine) >= _CHANCE
+    return others > 0 and len(x) * binomial_tail(mine + others, 1 / len(x), mine) >= _CHANCE
 
 
 def _spread(middle: Floats, role: Int64s, number: int) -> float:
@@ -245,7 +263,7 @@ def _intermittent(excess: Floats) -> list[Candidate]:
         count, total = int(outlier[rank].sum()), int(outlier.sum())
         alone = _CHANCE_ALONE_OF_FEW if ranks < _FEW_RANKS else _CHANCE_ALONE
         chance = alone if count == total else _CHANCE
-        if count >= _LEAST_OUTLIERS and ranks * _tail(total, 1 / ranks, count) < chance:
+        if count >= _LEAST_OUTLIERS and ranks * binomial_tail(total, 1 / ranks, count) < chance:
             share = float(excess[rank][outlier[rank]].mean())
             found.append(Candidate(rank, "intermittent", share, outlier[rank]))
     return found
@@ -267,6 +285,6 @@ def _spread_of_many(values: Floats) -> float:
     return max(_SIGMA * _deviation(values), most)
 
 
-def _tail(count: int, chance: float, at_least: int) -> float:
+def binomial_tail(count: int, chance: float, at_least: int) -> float:
     """P(Binomial(count, chance) >= at_least)."""
     return sum(comb(count, k) * chance**k * (1 - chance) ** (count - k) for k in range(at_least, count + 1))

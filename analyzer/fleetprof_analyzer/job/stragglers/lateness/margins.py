@@ -127,18 +127,23 @@ def _errors(beyond: Floats) -> Floats:
         return np.asarray(deviation)
     cap = 3 * float(np.median(deviation[known]))
     pooled = float(np.sqrt(np.mean(np.minimum(deviation[known], cap) ** 2)))
-    error = np.maximum(deviation, pooled) * (_inflation(beyond[known]) / beyond.shape[1]) ** 0.5
+    error = np.maximum(deviation, pooled) * (measure_inflation(beyond[known]) / beyond.shape[1]) ** 0.5
     return np.where(known, error, np.nan)
 
 
-def _inflation(beyond: Floats) -> float:
-    """By how much the likeness of neighbouring iterations enlarges the variance of a mean."""
+def measure_inflation(beyond: Floats) -> float:
+    """By how much the likeness of neighbouring iterations enlarges the variance of a mean, shape (R, K)."""
     count = beyond.shape[1]
     if count < _FEWEST + 1 or not len(beyond):
         return 1.0
-    rest = beyond - beyond.mean(axis=1)[:, None]
-    apart = float((rest**2).sum())
-    found = float((rest[:, 1:] * rest[:, :-1]).sum()) / apart if apart > 0 else 0.0
+    found = measure_dependence(beyond)
     # The estimate is too low by about (1 + 3 r) / n where the mean is not known.
     dependence = min(max(found + (1 + 3 * found) / count, 0.0), _MOST_DEPENDENCE)
     return float((1 + dependence) / (1 - dependence))
+
+
+def measure_dependence(beyond: Floats) -> float:
+    """How much an iteration resembles the one before, r of shape (R, K), with the means of the ranks taken off."""
+    rest = beyond - beyond.mean(axis=1)[:, None]
+    apart = float((rest**2).sum())
+    return float((rest[:, 1:] * rest[:, :-1]).sum()) / apart if apart > 0 else 0.0

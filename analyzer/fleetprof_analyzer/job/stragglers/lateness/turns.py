@@ -25,9 +25,11 @@ _MOST_RANKS: Final = 6  # their orders are all tried
 
 @dataclass(frozen=True, slots=True)
 class TurnOrder:
-    """The likeliest order of the ranks, and how far it stands out of chance."""
+    """The likeliest order of the ranks of the only role, by n of K iterations, and how far it stands out of chance."""
 
-    turn: Bools  # (R, K): whose turn it is
+    known: Bools  # (K,): the n iterations that tell
+    shares: Floats  # (R, n): how long each rank is blocked, as share of the own time
+    turn: Bools  # (R, n): whose turn it is
     errors: float  # standard errors of the sum over the turns
     orders: int  # that were tried
 
@@ -36,71 +38,58 @@ class TurnOrder:
         return self.orders * (1 - NormalDist().cdf(self.errors))
 
 
-def find_turns(table: OwnTime, numbers: list[int]) -> Floats | None:
-    """How long each rank of the only role is blocked in its turns beyond its usual, ns, shape (R, K); None: no turns.
+def find_likeliest_order(table: OwnTime, numbers: list[int]) -> TurnOrder | None:
+    """Of all orders of the ranks the one in which whose turn it is is blocked longest; None where nothing tells.
 
     `numbers` of the iterations, shape (K,). By those that were sampled on all ranks, without the first one: what lies
-    before the window's first collective was not recorded.
+    before the window's first collective was not recorded. Had any rank the time of any other with the same odds in each
+    iteration, the sum over the iterations of the time of the rank whose turn it is would be normal.
     """
-    sampled = _sampled_shares(table, numbers)
-    if sampled is None:
-        return None
-    known, shares, known_numbers = sampled
-    found = _find_likeliest(shares, known_numbers)
-    if found is None or found.chance() > _CHANCE or not _all_stand_out(shares, found.turn):
-        return None
-    blocked = shares * _level(table)
-    beyond = np.zeros(table.own_ns.shape)
-    for rank, turn in enumerate(found.turn):
-        mine = blocked[rank]
-        beyond[rank, known] = np.where(turn, np.maximum(mine - float(np.median(mine[~turn])), 0.0), 0.0)
-    return beyond
-
-
-def iterations_to_decide(table: OwnTime, numbers: list[int]) -> int | None:
-    """How many iterations would decide whether the ranks are blocked in turns; None where these leave no doubt."""
-    sampled = _sampled_shares(table, numbers)
-    found = None if sampled is None else _find_likeliest(sampled[1], sampled[2])
-    if found is None or found.chance() > _SUSPECTED:
-        return None
-    # The sum of turns grows with the iterations, its error with their root.
-    needed = (NormalDist().inv_cdf(1 - _CHANCE / found.orders) / found.errors) ** 2
-    return ceil(max(needed, 1.0) * len(numbers)) + len(table.role)
-
-
-def _sampled_shares(table: OwnTime, numbers: list[int]) -> tuple[Bools, Floats, list[int]] | None:
-    """(which iterations tell, shape (K,), the ranks' blocked time there as share of the own time, their numbers)."""
     blocked = table.blocked_ns()
     if blocked is None or len(np.unique(table.role)) > 1 or not 1 < len(blocked) <= _MOST_RANKS:
         return None
+    ranks = len(blocked)
     known: Bools = np.asarray(np.isfinite(blocked).all(axis=0))
     known[0] = False
-    if known.sum() < _LEAST_ROUNDS * len(blocked):
+    if known.sum() < _LEAST_ROUNDS * ranks:
         return None
-    return known, np.asarray(blocked[:, known] / _level(table)), np.array(numbers)[known].tolist()
+    shares = np.asarray(blocked[:, known] / _level(table))
+    beyond = shares - shares.mean(axis=0)
+    error = float(np.sqrt((beyond**2).mean(axis=0).sum()))
+    if error <= 0:
+        return None
+    at = np.array(numbers)[known] % ranks
+    columns = np.arange(len(at))
+    orders = [np.array(order) for order in permutations(range(ranks))]
+    best = max(orders, key=lambda order: float(beyond[order[at], columns].sum()))
+    turn: Bools = best[at][None, :] == np.arange(ranks)[:, None]
+    return TurnOrder(known, shares, turn, float(beyond[best[at], columns].sum()) / error, len(orders))
+
+
+def measure_turns(table: OwnTime, order: TurnOrder | None) -> Floats | None:
+    """How long each rank is blocked in its turns beyond its usual, ns, shape (R, K); None: there are no turns."""
+    if order is None or order.chance() > _CHANCE or not _all_stand_out(order.shares, order.turn):
+        return None
+    blocked = order.shares * _level(table)
+    beyond = np.zeros(table.own_ns.shape)
+    for rank, turn in enumerate(order.turn):
+        mine = blocked[rank]
+        beyond[rank, order.known] = np.where(turn, np.maximum(mine - float(np.median(mine[~turn])), 0.0), 0.0)
+    return beyond
+
+
+def iterations_to_decide(order: TurnOrder | None) -> int | None:
+    """How many iterations would decide whether the ranks are blocked in turns; None where these leave no doubt."""
+    if order is None or order.chance() > _SUSPECTED:
+        return None
+    # The sum of turns grows with the iterations, its error with their root.
+    needed = (NormalDist().inv_cdf(1 - _CHANCE / order.orders) / order.errors) ** 2
+    ranks, count = len(order.turn), len(order.known)
+    return ceil(max(needed, 1.0) * count) + ranks
 
 
 def _level(table: OwnTime) -> float:
     return max(float(np.median(table.own_ns)), 1.0)
-
-
-def _find_likeliest(shares: Floats, numbers: list[int]) -> TurnOrder | None:
-    """Of all orders of the ranks the one with the largest sum; None where no rank is ever blocked longer than another.
-
-    Had any rank the time of any other with the same odds in each iteration, the sum over the iterations of the time of
-    the rank whose turn it is would be normal.
-    """
-    ranks = len(shares)
-    at = np.array(numbers) % ranks
-    columns = np.arange(len(at))
-    beyond = shares - shares.mean(axis=0)
-    error = float(np.sqrt((beyond**2).mean(axis=0).sum()))
-    orders = [np.array(order) for order in permutations(range(ranks))]
-    best = max(orders, key=lambda order: float(beyond[order[at], columns].sum()))
-    if error <= 0:
-        return None
-    turn: Bools = best[at][None, :] == np.arange(ranks)[:, None]
-    return TurnOrder(turn, float(beyond[best[at], columns].sum()) / error, len(orders))
 
 
 def _all_stand_out(shares: Floats, turns: Bools) -> bool:

@@ -1,0 +1,81 @@
+"""Ranks of CPU-only jobs that run longer or are blocked longer than all their peers in too many iterations for chance.
+
+On a full machine waits for a core are most of the own time. They come in spells: a rank that lacks a core in one
+iteration lacks it in the next as well, so the rank that has most in most iterations need not be at fault. What a thread
+runs, and how long it is blocked, comes in no spells, and its sign tells where single long pauses hide the mean.
+Guarantees: pure; by the iterations that were sampled on all ranks, without the window's first. Formulas:
+docs/measures.md#stragglers.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, binomial_tail, relative_excess
+from fleetprof_analyzer.job.stragglers.lateness.margins import measure_dependence, measure_inflation
+from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.trace.trace import Bools
+
+_CHANCE: Final = 0.005  # that any rank of a job without a fault has the most so often, for each of both times
+_LEAST_EXCESS: Final = 0.1  # of the own time: a replay shows a part of the noise as a gain
+_LEAST_MORE: Final = (
+    1.5  # of the peers: a thread runs longer where it shares its core with another, or has a slower one
+)
+_LEAST_SAMPLED: Final = 5  # iterations
+_LEAST_DEPENDENCE: Final = 1.645  # standard errors, 5 %: what a thread does is not known to come in spells
+
+
+def find_most_often(table: OwnTime) -> list[Candidate]:
+    """Candidates by the time that their threads run, and by the time that these are blocked."""
+    blocked = table.blocked_ns()
+    if blocked is None:
+        return []
+    known: Bools = np.asarray(np.isfinite(blocked).all(axis=0))
+    # What lies before the window's first collective was not recorded.
+    known[0] = False
+    if known.sum() < _LEAST_SAMPLED:
+        return []
+    ran = np.minimum(table.ran_ns, table.own_ns) * _measure_stretch(table, known)
+    return [
+        *_find(table, ran[:, known], known, by="peers", least_more=_LEAST_MORE),
+        *_find(table, blocked[:, known], known, by="blocked", least_more=1.0),
+    ]
+
+
+def _measure_stretch(table: OwnTime, known: Bools) -> float:
+    """How much longer than it runs a thread takes for it: who runs longer waits for a core longer, in proportion."""
+    ran, waited = (float(np.median(values[:, known])) for values in (table.ran_ns, table.waited_ns))
+    return 1 + waited / ran if ran > 0 else 1.0
+
+
+def _find(table: OwnTime, values: Floats, known: Bools, *, by: str, least_more: float) -> list[Candidate]:
+    """Candidates by the values, shape (R, n) of the n known iterations, that are so many times their peers'."""
+    excess, has_peers = relative_excess(table, values)
+    found = []
+    for rank in np.flatnonzero(has_peers).tolist():
+        peers, middle = table.peers(rank).tolist(), float(np.median(excess[rank]))
+        usual = float(np.median(values[peers]))
+        if middle < _LEAST_EXCESS or float(np.median(values[rank])) < least_more * usual:
+            continue
+        if _chance_of_most(values, rank, peers) > _CHANCE:
+            continue
+        late = np.zeros(len(known), np.bool_)
+        late[known] = excess[rank] > middle / 2
+        found.append(Candidate(rank, "persistent", middle, late, by=by))
+    return found
+
+
+def _chance_of_most(values: Floats, rank: int, peers: list[int]) -> float:
+    """That any of ranks that could be exchanged for each other has the most in so many iterations, values (R, K)."""
+    role = values[[rank, *peers]]
+    most = values[peers].max(axis=0)
+    tells = np.maximum(values[rank], most) > 0
+    iterations, ahead = int(tells.sum()), int((values[rank] > most)[tells].sum())
+    chance = binomial_tail(iterations, 1 / len(role), ahead) ** (1 / _inflation(role - role.mean(axis=0)))
+    return len(values) * float(chance)
+
+
+def _inflation(beyond: Floats) -> float:
+    """How many iterations tell as much as one, where they resemble their neighbours by more than chance."""
+    is_dependent = measure_dependence(beyond) * beyond.shape[1] ** 0.5 > _LEAST_DEPENDENCE
+    return measure_inflation(beyond) if is_dependent else 1.0
