@@ -103,8 +103,7 @@ def tabulate(replay: Replay, role: Int64s) -> OwnTime:
 
 
 def _operators_of(one: RankOperations, iterations: int) -> Sequence[OperatorUse]:
-    """As in so many iterations: a rank whose window holds one more ran its operators more often, but has no more work.
-    """
+    """As in so many iterations: one more in a rank's window means more calls, and no more work."""
     if len(one.iterations) == iterations:
         return one.operators
     share = iterations / len(one.iterations)
