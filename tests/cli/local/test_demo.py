@@ -7,8 +7,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
-from fleetprof_api.report.report import read_report
+from fleetprof_api.report.report import Report, read_report
+from fleetprof_api.report.stragglers import Stragglers, Undecided
+from fleetprof_cli.commands.local.demo import choose_more_iterations
 from harness.training.local_job import processes_of
 from harness.waiting import wait_until
 
@@ -28,6 +31,30 @@ def test_the_demo_trains_captures_and_reports(
     assert page.lstrip().lower().startswith("<!doctype html>")
     assert report.title in result.stdout
     assert_nothing_is_left(sockets, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "needed", "iterations", "more"),
+    [
+        ("straggler", None, 20, None),
+        ("nobody", None, 20, None),
+        ("undecided", 63, 20, 65),
+        ("undecided", 22, 20, 40),
+        ("undecided", 900, 20, 100),
+        ("undecided", None, 20, 40),
+        ("undecided", 900, 100, None),  # the longest capture
+        (None, None, 20, None),
+    ],
+)
+def test_an_undecided_demo_is_captured_again_with_more_iterations(
+    verdict: str | None, needed: int | None, iterations: int, more: int | None
+) -> None:
+    seems = Undecided(
+        rank=2, gain=0.2, gain_low=-0.1, gain_high=0.5, iterations=iterations, iterations_needed=needed or 0
+    )
+    candidate = None if needed is None else seems
+    found = None if verdict is None else msgspec.convert({"verdict": verdict, "candidate": candidate}, Stragglers)
+    assert choose_more_iterations(Report(stragglers=found), iterations) == more
 
 
 def assert_nothing_is_left(sockets: Path, folder: Path) -> None:

@@ -147,3 +147,5 @@ def test_a_report_is_printed_whole_and_light_without_its_controls(page: Page, th
         content = page.locator(f"#{section} > :not(header)").first
         expect(content).to_be_visible()
         expect(page.locator(f"#{section} .loading")).to_have_count(0)
+    assert all(name.is_visible() for name in page.locator("#spread .rank-name").all())
+    assert page.locator("#spread .rank-name").count() > 0

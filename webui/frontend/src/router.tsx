@@ -14,6 +14,7 @@ import { readReportSearch, readTimelineSearch } from "@/report/search";
 import { RequestPage } from "@/requests/RequestPage";
 import { RequestsPage } from "@/requests/RequestsPage";
 import { readRequestSearch, readRequestsSearch } from "@/requests/search";
+import { readWorkloadSearch } from "@/trend/search";
 import { WorkloadPage } from "@/trend/WorkloadPage";
 
 const root = createRootRoute({
@@ -33,7 +34,12 @@ const home = createRoute({
   },
 });
 const fleet = createRoute({ getParentRoute: () => root, path: "/fleet", validateSearch: readFleetSearch, component: FleetPage });
-const workload = createRoute({ getParentRoute: () => root, path: "/fleet/$namespace/$kind/$name", component: WorkloadPage });
+const workload = createRoute({
+  getParentRoute: () => root,
+  path: "/fleet/$namespace/$kind/$name",
+  validateSearch: readWorkloadSearch,
+  component: WorkloadPage,
+});
 const requests = createRoute({ getParentRoute: () => root, path: "/requests", validateSearch: readRequestsSearch, component: RequestsPage });
 const request = createRoute({
   getParentRoute: () => root,

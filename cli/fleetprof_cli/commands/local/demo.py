@@ -1,10 +1,12 @@
 """`fleetprof demo`: the whole way on this machine, with a small model: train, capture, report, and capture again.
 
-Guarantees: everything goes through the same commands that a user has; all that it started has ended when it ends, by
-process id, also by Ctrl-C, SIGTERM or SIGHUP at any moment; what it shows lies in OUT.
+Guarantees: where the first capture has too few iterations to tell who is late, as on a busy machine, the second has
+more and is the one that is shown last. Everything goes through the same commands that a user has; all that it started
+has ended when it ends, by process id, also by Ctrl-C, SIGTERM or SIGHUP at any moment; what it shows lies in OUT.
 """
 
 import asyncio
+import os
 import shlex
 import shutil
 import signal
@@ -18,9 +20,10 @@ from typing import Final
 
 import click
 from fleetprof_analyzer.views.page.page import render_page
+from fleetprof_analyzer.words.verdict_reasons import MOST_ITERATIONS, round_iterations
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.report.report import read_report
+from fleetprof_api.report.report import Report, read_report
 
 from fleetprof_cli import training
 from fleetprof_cli.capture.jobs import group_jobs
@@ -37,6 +40,7 @@ from fleetprof_cli.terminal.reports import print_report
 from fleetprof_cli.terminal.status_text import exit_code, failure_lines, size_text
 
 _JOB: Final = "demo"
+_PROGRAM: Final = "fleetprof"
 _HUB_WITHIN_S: Final = 60.0
 _STEPPING_WITHIN_S: Final = 300.0
 _ENDS_WITHIN_S: Final = 60.0
@@ -81,18 +85,40 @@ def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) 
         asyncio.run(_await_training(state, job, ranks, out / "job.log"))
         say(f"capturing {iterations} iterations on {ranks} ranks while it trains")
         first = _capture(state, iterations)
-        _show(out, first)
-        say("capturing once more, so that there is something to compare")
-        second = _capture(state, iterations)
-        _demand_report(second)
-        place = shlex.quote(str(state.path))
-        say(f"both captures:  fleetprof diff {first.uid} {second.uid} --state {place}")
-        say(f"in the browser: fleetprof ui --state {place}")
+        more = choose_more_iterations(_show(out, first), iterations)
+        if more is None:
+            say("capturing once more, so that there is something to compare")
+            second = _capture(state, iterations)
+            _demand_report(second)
+        else:
+            say(f"{iterations} iterations are too few here to tell who is late; capturing {more}")
+            second = _capture(state, more)
+            _show(out, second)
+        place, program = shlex.quote(str(state.path)), _name_program()
+        say(f"both captures:  {program} diff {first.uid} {second.uid} --state {place}")
+        say(f"in the browser: {program} ui --state {place}")
         if hold:
-            say(f"job and hub go on until Ctrl-C; try: fleetprof capture --state {state.path} --iterations 10")
+            say(f"job and hub go on until Ctrl-C; try: {program} capture --state {place} --iterations 10")
             _hold()
         say("stopping the job and the hub")
     sys.exit(exit_code(first) or exit_code(second))
+
+
+def choose_more_iterations(report: Report, iterations: int) -> int | None:
+    """How many to capture so that the verdict is decided, at most MOST_ITERATIONS; None where it is, or cannot be."""
+    found = report.stragglers
+    if found is None or found.verdict != "undecided" or iterations >= MOST_ITERATIONS:
+        return None
+    needed = 2 * iterations if found.candidate is None else round_iterations(found.candidate.iterations_needed)
+    return min(max(needed, 2 * iterations), MOST_ITERATIONS)
+
+
+def _name_program() -> str:
+    """This program as the user may type it: by its name where PATH leads to it, else by its path."""
+    here = Path(sys.argv[0]).absolute()
+    if shutil.which(_PROGRAM) == str(here) or not os.access(here, os.X_OK):
+        return _PROGRAM
+    return shlex.quote(os.path.relpath(here))
 
 
 def _clear(out: Path) -> None:
@@ -176,7 +202,7 @@ def _capture(state: StateDirectory, iterations: int) -> pb.CaptureStatus:
     return status
 
 
-def _show(out: Path, status: pb.CaptureStatus) -> None:
+def _show(out: Path, status: pb.CaptureStatus) -> Report:
     """Copies the report into OUT and prints it. Raises Failure where there is none."""
     _demand_report(status)
     store = open_store(StoreLocation(directory=str(out / "store")))
@@ -185,7 +211,7 @@ def _show(out: Path, status: pb.CaptureStatus) -> None:
     report = read_report(data)
     # The page's links and its hint lead from here, not from the store.
     traces = "store/" + keys.request_prefix(status.namespace, status.uid).rstrip("/")
-    again = f"fleetprof report {status.uid} --state {shlex.quote(str(out / 'state'))}"
+    again = f"{_name_program()} report {status.uid} --state {shlex.quote(str(out / 'state'))}"
     (out / "report.html").write_text(render_page(report, traces, again), "utf-8")
     print_report(report)
     folder = out / "store" / keys.request_prefix(status.namespace, status.uid)
@@ -193,6 +219,7 @@ def _show(out: Path, status: pb.CaptureStatus) -> None:
     say(f"the report:  {out / 'report.html'}")
     say(f"for tools:   {out / 'report.json'}")
     say(f"the capture: {folder} ({size_text(stored)} of traces)")
+    return report
 
 
 def _demand_report(status: pb.CaptureStatus) -> None:

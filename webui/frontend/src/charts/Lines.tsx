@@ -2,7 +2,7 @@
 import { scaleLinear } from "d3-scale";
 import { threeDigits } from "@/units/durations";
 import { formatBytes } from "@/units/quantities";
-import { pieces } from "./layout";
+import { labelTicks, pieces } from "./layout";
 
 export interface Line {
   name: string;
@@ -27,14 +27,15 @@ export function Lines({ lines, from, to, width, title, unit }: Props) {
   const [low, high] = [Math.min(0, ...known), Math.max(...known, 0)];
   const x = scaleLinear([from / 1e9, Math.max(to, from + 1) / 1e9], [LEFT, width - RIGHT]);
   const y = scaleLinear([low, high > low ? high : low + 1], [HEIGHT - BOTTOM, 6]).nice(3);
+  const say = (tick: number) => (unit.startsWith("bytes") ? formatBytes(tick) : tick.toLocaleString("en-US", { notation: "compact" }));
   const summary = `${title}: ${lines.length} lines from ${threeDigits(Math.min(...known))} to ${threeDigits(high)} ${unit}`;
   return (
     <svg width={width} height={HEIGHT} className="lines" role="img" aria-label={summary}>
-      {y.ticks(3).map((tick) => (
+      {labelTicks(y.ticks(3), say).map(({ tick, label }) => (
         <g key={tick} transform={`translate(0 ${y(tick)})`}>
           <line x1={LEFT} x2={width - RIGHT} className="grid" />
           <text x={LEFT - 6} className="tick-left">
-            {unit.startsWith("bytes") ? formatBytes(tick) : tick.toLocaleString("en-US", { notation: "compact" })}
+            {label}
           </text>
         </g>
       ))}

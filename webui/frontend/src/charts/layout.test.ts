@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { clipLimits, foldColumns, isFarAbove, pieces, scalePosition, sparkPoints, stack, violinOf } from "./layout";
+import { clipLimits, foldColumns, isFarAbove, labelTicks, pieces, scalePosition, sparkPoints, stack, violinOf } from "./layout";
 
 describe("stacked bars", () => {
   test("parts follow each other, on the scale of the longest row", () => {
@@ -62,4 +62,13 @@ test("a line is not drawn over missing samples", () => {
 
 test("a violin is as wide as its bins are full, the same on both sides", () => {
   expect(violinOf([1, 4], 9)).toEqual([[0, 9], [0.25, 7], [0.75, 1], [1, 9], [0.75, 17], [0.25, 11]]);
+});
+
+test("of ticks that read alike the first is labelled", () => {
+  const say = (tick: number) => `${Math.round(tick)} bytes`;
+  expect(labelTicks([0, 0.6, 1, 1.4, 2], say)).toEqual([
+    { tick: 0, label: "0 bytes" },
+    { tick: 0.6, label: "1 bytes" },
+    { tick: 2, label: "2 bytes" },
+  ]);
 });

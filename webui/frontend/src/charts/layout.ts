@@ -75,6 +75,12 @@ export function sparkPoints(values: readonly (number | null)[], width: number, h
   });
 }
 
+/** Ticks with what stands beside them; of neighbours that read alike the first. */
+export function labelTicks(ticks: readonly number[], say: (tick: number) => string): { tick: number; label: string }[] {
+  const labelled = ticks.map((tick) => ({ tick, label: say(tick) }));
+  return labelled.filter(({ label }, index) => index === 0 || label !== labelled[index - 1]?.label);
+}
+
 /** A line without its gaps: a missing sample is not drawn over. */
 export function pieces({ at, values }: { at: readonly number[]; values: readonly (number | null)[] }): [number, number][][] {
   const found: [number, number][][] = [[]];

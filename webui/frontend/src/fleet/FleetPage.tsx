@@ -39,7 +39,7 @@ export function FleetPage() {
           <SearchBox label="Search workloads" value={search.text ?? ""} onChange={onText} />
         </div>
       </header>
-      {compare && <CompareBar compare={compare} onEnd={() => change({ compare: undefined })} />}
+      {compare && <CompareBar name={nameOf(compare, query.data?.pages)} onEnd={() => change({ compare: undefined })} />}
       <FilteredList<Workload, Page>
         query={query}
         row="workload"
@@ -66,10 +66,16 @@ export function FleetPage() {
   );
 }
 
-function CompareBar({ compare, onEnd }: { compare: string; onEnd: () => void }) {
+/** The workload whose last report that is, else the report itself. */
+function nameOf(report: string, pages: readonly Page[] | undefined): string {
+  const row = pages?.flatMap(({ items }) => items).find(({ last }) => `${last.namespace}/${last.uid}` === report);
+  return row ? row.name : `the report ${report}`;
+}
+
+function CompareBar({ name, onEnd }: { name: string; onEnd: () => void }) {
   return (
     <p className="compare-bar" role="status">
-      Comparing <Name text={compare} most={60} code /> with another workload: choose “with this” in its row.{" "}
+      Comparing <Name text={name} most={70} /> with another workload: choose “with this” in its row. Other captures of one workload are on its own page.{" "}
       <button type="button" className="small" onClick={onEnd}>
         Stop
       </button>

@@ -6,13 +6,34 @@ import { formatDate } from "@/units/dates";
 import { formatDuration } from "@/units/durations";
 import { formatPower, plural } from "@/units/quantities";
 
-/** The job's captures, where the target is a job by its kind and name. */
-function TargetLink({ namespace, target }: { namespace: string; target: string }) {
+/** Kind and name of a target that is a job, as "Job/llama"; labels are none. */
+function readJob(target: string): { kind: string; name: string } | undefined {
   const [, kind, name] = /^([A-Z]\w*)\/([^/=,]+)$/.exec(target) ?? [];
-  if (!kind || !name) return <Name text={target} most={60} />;
+  return kind && name ? { kind, name } : undefined;
+}
+
+/** The job's captures, where the target is a job. */
+function TargetLink({ namespace, target }: { namespace: string; target: string }) {
+  const job = readJob(target);
+  if (!job) return <Name text={target} most={60} />;
   return (
-    <Link to="/fleet/$namespace/$kind/$name" params={{ namespace, kind, name }}>
+    <Link to="/fleet/$namespace/$kind/$name" params={{ namespace, ...job }}>
       <Name text={target} most={60} />
+    </Link>
+  );
+}
+
+/** With another capture of the job, whose page offers other jobs too; without a job, with a workload of the fleet. */
+function CompareLink({ namespace, uid, target }: { namespace: string; uid: string; target: string | undefined }) {
+  const job = readJob(target ?? "");
+  const compare = `${namespace}/${uid}`;
+  return job ? (
+    <Link to="/fleet/$namespace/$kind/$name" params={{ namespace, ...job }} search={{ compare }} className="button">
+      Compare
+    </Link>
+  ) : (
+    <Link to="/fleet" search={{ compare }} className="button">
+      Compare
     </Link>
   );
 }
@@ -66,9 +87,7 @@ export function ReportHead({ report }: { report: ReportPage }) {
           <Link to="/requests/$namespace/$uid" params={{ namespace, uid }} className="button">
             Request
           </Link>
-          <Link to="/fleet" search={{ compare: `${namespace}/${uid}` }} className="button">
-            Compare
-          </Link>
+          <CompareLink namespace={namespace} uid={uid} target={request?.target} />
           <a className="button" title="the whole report as one file" href={`${path("reports", namespace, uid, "files")}/report.html`}>
             report.html
           </a>

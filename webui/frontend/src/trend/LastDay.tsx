@@ -5,9 +5,9 @@ import { scaleLinear, type ScaleTime, scaleTime } from "d3-scale";
 import type { DaySeries, TelemetryDay } from "@/api/models";
 import { dayQuery } from "@/api/queries";
 import { useWidth } from "@/charts/canvas";
-import { pieces } from "@/charts/layout";
+import { labelTicks, pieces } from "@/charts/layout";
 import { Section } from "@/parts/Section";
-import { unixMillis } from "@/units/dates";
+import { formatTick, unixMillis } from "@/units/dates";
 import { formatDuration, threeDigits } from "@/units/durations";
 import { formatBytes, formatShare } from "@/units/quantities";
 import { DayMarks } from "./DayMarks";
@@ -65,17 +65,17 @@ function DayChart({ series: { measure, help, values }, end, step, x, width, mark
         {title} <span className="quiet">{help} {range}</span>
       </figcaption>
       <svg width={width} height={HEIGHT} className="lines" role="img" aria-label={`${title} of the last day: ${range}`}>
-        {y.ticks(3).map((tick) => (
+        {labelTicks(y.ticks(3), say).map(({ tick, label }) => (
           <g key={tick} transform={`translate(0 ${y(tick)})`}>
             <line x1={LEFT} x2={width - RIGHT} className="grid" />
             <text x={LEFT - 6} className="tick-left">
-              {say(tick)}
+              {label}
             </text>
           </g>
         ))}
         {x.ticks(8).map((tick) => (
           <text key={tick.getTime()} x={x(tick)} y={HEIGHT - 5} className="tick">
-            {x.tickFormat(8)(tick)}
+            {formatTick(tick, step * values.length)}
           </text>
         ))}
         {marks.map((mark) => (

@@ -1,7 +1,8 @@
 // One figure over the reports of a workload, in time.
 import { scaleLinear, scaleTime } from "d3-scale";
 import type { Capture, Figures } from "@/api/models";
-import { formatMillis, unixMillis } from "@/units/dates";
+import { labelTicks } from "@/charts/layout";
+import { formatMillis, formatTick, unixMillis } from "@/units/dates";
 
 interface Props {
   title: string;
@@ -33,18 +34,18 @@ export function TrendChart({ title, captures, width, value, say, color, onOpen }
         {title} <span className="quiet">{last && `last ${say(last.value)}`}</span>
       </figcaption>
       <svg width={width} height={HEIGHT} className="lines" role="group" aria-label={`${title} of ${points.length} reports`}>
-        {y.ticks(3).map((tick) => (
+        {labelTicks(y.ticks(3), say).map(({ tick, label }) => (
           <g key={tick} transform={`translate(0 ${y(tick)})`}>
             <line x1={LEFT} x2={width - RIGHT} className="grid" />
             <text x={LEFT - 6} className="tick-left">
-              {say(tick)}
+              {label}
             </text>
           </g>
         ))}
         {to > from &&
           x.ticks(6).map((tick) => (
             <text key={tick.getTime()} x={x(tick)} y={HEIGHT - 5} className="tick">
-              {x.tickFormat(6)(tick)}
+              {formatTick(tick, to - from)}
             </text>
           ))}
         <g className="line strong" style={{ stroke: `var(${color})` }}>

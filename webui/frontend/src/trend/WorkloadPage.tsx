@@ -1,7 +1,7 @@
 // One workload over time: its captures as lines of their headline figures, and as a table.
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { type ReactNode, useState } from "react";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import type { ReactNode } from "react";
 import type { Capture } from "@/api/models";
 import { workloadQuery } from "@/api/queries";
 import { useWidth } from "@/charts/canvas";
@@ -54,9 +54,11 @@ export function WorkloadPage() {
 }
 
 function Body({ captures, day, onEnd }: { captures: readonly Capture[]; day: ReactNode; onEnd: () => void }) {
-  const [base, setBase] = useState<string>();
+  const { compare: base } = useSearch({ from: "/fleet/$namespace/$kind/$name" });
   const [place, width] = useWidth<HTMLDivElement>();
   const navigate = useNavigate();
+  const choose = useNavigate({ from: "/fleet/$namespace/$kind/$name" });
+  const setBase = (compare: string | undefined) => void choose({ search: { compare }, replace: true });
   const open = ({ namespace, uid }: Capture) => void navigate({ to: "/reports/$namespace/$uid", params: { namespace, uid } });
   const reported = captures.filter(({ figures }) => figures !== null).toReversed();
   return (
@@ -74,6 +76,15 @@ function Body({ captures, day, onEnd }: { captures: readonly Capture[]; day: Rea
       </Section>
       {day}
       <Section id="captures" title="Captures" note={base ? "choose the other report to compare with" : undefined}>
+        {base && (
+          <p className="compare-bar" role="status">
+            {reported.length > 1 ? "Choose “with this” in the row of another capture, or compare with the last report of " : "This workload has no other report yet: capture it again, or compare with the last report of "}
+            <Link to="/fleet" search={{ compare: base }}>
+              another workload
+            </Link>
+            .
+          </p>
+        )}
         <DataTable<Capture> label="Captures" columns={columns(base, setBase)} rows={captures} rowKey={({ uid }) => uid} rowHeight={44} minWidth={960} onEnd={onEnd} />
       </Section>
     </>

@@ -17,6 +17,15 @@ export function formatMillis(millis: number, zone?: string): string {
   return new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", timeZone: zone }).format(millis);
 }
 
+const [MINUTES, DAYS] = [5 * 60_000, 2 * 86_400_000];
+
+/** What stands at a tick of a time axis of that length: the time of day, or the day where it spans several. */
+export function formatTick(at: Date, spanMillis: number, zone?: string): string {
+  const form: Intl.DateTimeFormatOptions =
+    spanMillis >= DAYS ? { month: "short", day: "numeric" } : { hour: "numeric", minute: "2-digit", ...(spanMillis < MINUTES && { second: "2-digit" }) };
+  return new Intl.DateTimeFormat(undefined, { ...form, timeZone: zone }).format(at);
+}
+
 const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["day", 86_400_000],
   ["hour", 3_600_000],

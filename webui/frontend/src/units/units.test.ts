@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { formatAgo, unixMillis } from "./dates";
+import { formatAgo, formatTick, unixMillis } from "./dates";
 import { axisUnit, formatDuration } from "./durations";
 import { formatBytes, formatChange, formatMeasure, formatPower, formatRate, formatShare, plural } from "./quantities";
 import { firstFitting, joinSentences, measureName, middleCut, sentenceCase, visibleText } from "./text";
@@ -57,6 +57,13 @@ describe("quantities", () => {
 });
 
 describe("dates", () => {
+  test.each([
+    [60_000, /^9:30:15\sPM$/],
+    [3_600_000, /^9:30\sPM$/],
+    [3 * 86_400_000, /^Nov 25$/],
+  ])("a tick of an axis of %d ms tells morning from evening", (span, text) => {
+    expect(formatTick(new Date("2026-11-25T21:30:15Z"), span, "UTC")).toMatch(text);
+  });
   test("nanoseconds beyond 2^53 keep their milliseconds", () => {
     expect(unixMillis("1790000000123456789")).toBe(1_790_000_000_123);
   });

@@ -64,7 +64,7 @@ function columns(ranks: RankColumns | undefined, view: ReportView): Column<Measu
         ) : (
           <span>
             {box.outside.slice(0, 6).map((rank) => (
-              <button type="button" key={rank} className="small" aria-pressed={rank === view.search.rank} onClick={() => view.change({ rank: rank === view.search.rank ? undefined : rank })}>
+              <button type="button" key={rank} className="small rank-name" aria-pressed={rank === view.search.rank} onClick={() => view.change({ rank: rank === view.search.rank ? undefined : rank })}>
                 {rank}
               </button>
             ))}
