@@ -271,8 +271,8 @@ def test_two_captures_of_a_workload_are_compared(page: Page) -> None:
     expect(titles.last).to_have_text(first)
 
 
-def test_a_report_is_compared_with_another_of_its_job_or_with_another_job(page: Page, address: str) -> None:
-    page.goto(address)
+def test_a_report_is_compared_with_another_of_its_job_or_with_another_job(page: Page) -> None:
+    page.goto(REPORT)
     page.get_by_role("link", name="Compare", exact=True).click()
     expect(page).to_have_url(re.compile(r"/fleet/team-a/Job/llama\?compare=team-a(/|%2F)\w+"))
     expect(page.get_by_role("link", name="with this").first).to_be_visible()
