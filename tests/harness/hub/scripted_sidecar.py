@@ -152,7 +152,12 @@ class ScriptedSidecar:
     async def upload(
         self, store: Puts, uid: str, order: pb.Order, data: bytes, kind: pb.ObjectKind.ValueType = pb.TRACE
     ) -> Any:
-        """Asks for a grant until there is one, uploads, reports; the verdict."""
+        """Asks for a grant until there is one, uploads, reports; the verdict.
+
+        What came too late for an earlier attempt is dropped: each answer after it would be taken for the next one's.
+        """
+        late = ("upload_grant", "upload_verdict")
+        self.received[:] = [message for message in self.received if message.WhichOneof("body") not in late]
         while True:
             await self.ask_upload(uid, order, data, kind)
             grant = await self.expect("upload_grant")
