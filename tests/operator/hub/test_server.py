@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,20 @@ def connect(channel: grpc.aio.Channel, metadata: Any) -> Any:
 
 
 async def _converse(port: int, *messages: bytes, metadata: Any = METADATA) -> tuple[grpc.StatusCode, str]:
-    """Sends raw bytes over a stream; how the server ended it."""
+    """Sends raw bytes over a stream; how the server ended it.
+
+    gRPC's client says INTERNAL by itself where the server ended the stream before the first message was written: that
+    conversation is repeated, four times at most.
+    """
+    code, details = await _converse_once(port, messages, metadata)
+    for _ in range(4):
+        if code is not grpc.StatusCode.INTERNAL:
+            break
+        code, details = await _converse_once(port, messages, metadata)
+    return code, details
+
+
+async def _converse_once(port: int, messages: Sequence[bytes], metadata: Any) -> tuple[grpc.StatusCode, str]:
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel, asyncio.timeout(20):
         call = connect(channel, metadata)
         try:
