@@ -1,12 +1,12 @@
 // The timeline of a report by itself; what it shows is in its address.
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useEffect, useMemo } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { path } from "@/api/client";
 import type { ReportPage } from "@/api/models";
 import { reportQuery } from "@/api/queries";
 import { Name } from "@/parts/Name";
-import { readState, Timeline, type SampledLine, type TimelineState } from "@/timeline";
+import { MOST_CHARACTERS, nameUnreadable, readState, Timeline, type SampledLine, type TimelineState } from "@/timeline";
 import { Place } from "./Place";
 
 export default function TimelinePage() {
@@ -14,6 +14,8 @@ export default function TimelinePage() {
   const { view } = useSearch({ from: "/reports/$namespace/$uid/timeline" });
   const navigate = useNavigate({ from: "/reports/$namespace/$uid/timeline" });
   const state = useMemo(() => readState(parse(view)), [view]);
+  // Of the address that was opened: the page writes those that follow.
+  const [unreadable] = useState(() => (view === undefined ? "" : nameUnreadable(parse(view), state)));
   const { data: report } = useQuery(reportQuery(namespace, uid));
   const sampled = useMemo(() => (report ? sampledLines(report) : []), [report]);
   const place = report?.stragglers?.named[0]?.place;
@@ -46,6 +48,7 @@ export default function TimelinePage() {
           </>
         )}
       </p>
+      {unreadable && <p role="status">The address was read but for this: {unreadable}.</p>}
       <Timeline source={`${path("reports", namespace, uid, "timeline")}/`} state={state} onStateChange={change} sampled={sampled} report={path("reports", namespace, uid)} />
     </div>
   );
@@ -64,7 +67,7 @@ function sampledLines({ answer, findings, stragglers }: ReportPage): SampledLine
 
 function parse(text: string | undefined): unknown {
   try {
-    return JSON.parse(text ?? "");
+    return text === undefined || text.length > MOST_CHARACTERS ? undefined : JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -16,7 +16,7 @@ export type ReportSearch = v.InferOutput<typeof schema>;
 export const readReportSearch = (search: Record<string, unknown>): ReportSearch => v.parse(schema, search);
 
 const timeline = v.object({
-  view: v.fallback(v.optional(v.pipe(v.string(), v.maxLength(2000))), undefined),
+  view: v.fallback(v.optional(v.string()), undefined),
 });
 /** The timeline's address has one parameter: its state, as JSON. */
 export const readTimelineSearch = (search: Record<string, unknown>) => v.parse(timeline, search);

@@ -8,7 +8,6 @@
 
 import { useEffect, useEffectEvent, useMemo, useRef, useState, type CSSProperties } from "react";
 import { openInPerfetto } from "@/parts/perfetto";
-import { plural } from "@/units/quantities";
 import { useTheme } from "@/theme/theme";
 import { obey } from "./commands";
 import { AXIS_HEIGHT } from "./draw/painter";
@@ -16,13 +15,14 @@ import { Engine, type Hit } from "./engine";
 import type { RankHeader } from "./format/rank";
 import { focusOf } from "./focus";
 import { commandOf, isMeant } from "./keyboard";
-import { describeCompared, describeFleet, fullRanks, suggestRank } from "./layout/bands";
+import { describeFleet, fullRanks, heightOf, suggestRank } from "./layout/bands";
 import { Details } from "./panels/Details";
 import { Found } from "./panels/Found";
 import { Hover, says } from "./panels/Hover";
 import { Keys, readEverywhere, storeEverywhere } from "./panels/Keys";
 import { Legend } from "./panels/Legend";
 import { Minimap } from "./panels/Minimap";
+import { Notes } from "./panels/Notes";
 import { Toolbar } from "./panels/Toolbar";
 import { listen, openRank } from "./pointer";
 import { searchNames, type SampledLine } from "./search";
@@ -51,6 +51,8 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
   const latestOnStateChange = useRef(onStateChange);
   const [store, setStore] = useState<TimelineStore | null>(null);
   const [height, setHeight] = useState(0);
+  const [settled, setSettled] = useState(false);
+  const anchor = useRef(state.scroll);
   const [gap, setGap] = useState("");
   const [drawing, setDrawing] = useState<Engine | null>(null);
   const [hover, setHover] = useState<{ hit: Hit; x: number; y: number } | null>(null);
@@ -81,10 +83,12 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
       state,
       (next) => latestOnStateChange.current(next),
       ({ scene, milliseconds }) => {
+        const loading = [...scene.ranks.values()].some((rank) => rank.loading);
         setHeight(scene.layout.height);
+        setSettled(!loading && made.state.open.every((rank) => store.rank(rank)));
         setGap([...scene.ranks.values()].map((rank) => rank.problem).find(Boolean) ?? "");
         element.dataset.rectangles = String(scene.rectangles);
-        element.dataset.loading = String([...scene.ranks.values()].some((rank) => rank.loading));
+        element.dataset.loading = String(loading);
         element.dataset.frame = milliseconds.toFixed(1);
       },
     );
@@ -111,6 +115,12 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
     if (state === WHOLE && rank !== undefined) latestOnStateChange.current({ ...WHOLE, open: [rank] });
   }, [ready, store, state]);
   useEffect(() => engine.current?.recolor(), [theme]);
+  useEffect(() => {
+    // Rows come one after the other: the picture stays where the address wants it until all are there.
+    if (!anchor.current || !drawing?.scene || !scroll.current) return;
+    scroll.current.scrollTop = heightOf(drawing.scene.layout, anchor.current);
+    if (settled) anchor.current = null;
+  }, [drawing, height, settled]);
 
   const fleet = store?.fleet?.value;
   const headers = useMemo(() => {
@@ -183,9 +193,6 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
   };
   const chosen = state.chosen && engine.current?.scene?.ranks.get(state.chosen.rank);
   const chosenOne = state.chosen && chosen?.lanes[state.chosen.lane]?.find((one) => one.start === state.chosen!.start);
-  const stagesOnly = fleet?.header.ranks.detail.filter((one) => one === "stages").length ?? 0;
-  const partsOnly = fleet?.courses.moments.filter((moments) => !moments).length ?? 0;
-  const shifted = fleet?.header.ranks.shift_ns.filter(Boolean).length ?? 0;
   return (
     <div className="timeline">
       {fleet && (
@@ -223,7 +230,7 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
         aria-label="Timeline"
         aria-describedby="timeline-keys"
         tabIndex={0}
-        onScroll={(event) => engine.current?.scroll(event.currentTarget.scrollTop)}
+        onScroll={(event) => engine.current?.scroll(event.currentTarget.scrollTop, !anchor.current)}
       >
         <canvas
           ref={canvas}
@@ -254,18 +261,10 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
         {chosen && chosenOne && state.chosen && (
           <Details rank={state.chosen.rank} scene={chosen} lane={state.chosen.lane} rectangle={chosenOne} />
         )}
-        {fleet && state.fold === "late" && describeCompared(fleet.header) && <p>{describeCompared(fleet.header)}</p>}
         {message && <p role="alert">{message}</p>}
         {problem !== undefined && <p>Rank {focus} has no events here: {problem}</p>}
         {tree?.problem !== undefined && <p>The list of what rank {focus} ran is missing: {tree.problem}</p>}
-        {gap && <p>A part is missing: {gap}</p>}
-        {shifted > 0 && <p>The clocks of {shifted} ranks are further apart than an iteration is long: they were put right.</p>}
-        {partsOnly > 0 && (
-          <p>
-            {plural(partsOnly, "rank")} of an older analysis: a folded row shows the parts of an iteration side by side, not when they were.
-          </p>
-        )}
-        {stagesOnly > 0 && <p>{stagesOnly} ranks kept their traces: only their iterations are here.</p>}
+        {fleet && <Notes fleet={fleet} compares={state.fold === "late"} gap={gap} />}
         {header && !header.whole && <p>This trace is too long for its single events: the finest level shows groups.</p>}
       </div>
       {focus !== undefined && header && nodes && (
@@ -276,6 +275,8 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
           nodes={nodes}
           share={state.group / 100}
           collectives={collectives}
+          opened={state.tree?.rank === focus ? state.tree.lines : undefined}
+          onOpened={(lines) => change({ tree: { rank: focus, lines } })}
           onChoose={(start, duration, name) => engine.current?.choose(focus, start, duration, name)}
           onGo={(start, duration) => {
             const offset = engine.current?.scene?.ranks.get(focus)?.offset ?? 0;

@@ -6,10 +6,11 @@
  */
 
 import type { Fleet } from "./format/fleet";
+import { size } from "./draw/canvas";
 import { readColors, type Colors } from "./draw/fills";
 import { MINIMAP_HEIGHT, overviewRows, paintMinimap, windowOf, wholeView } from "./draw/minimap";
 import { AXIS_HEIGHT, GUTTER, paint, type Picture } from "./draw/painter";
-import { bandAt, type Band } from "./layout/bands";
+import { anchorAt, bandAt, type Band } from "./layout/bands";
 import { rectangleAt, type Rectangle } from "./layout/rectangles";
 import { buildScene, type RankScene, type Scene } from "./layout/scene";
 import { cellsByRow } from "./layout/shares";
@@ -138,9 +139,11 @@ export class Engine {
     this.pan((at - (start + end) / 2) / (end - start));
   }
 
-  scroll(top: number): void {
+  /** The rows are scrolled to this height; where the reader did that, the state says so. */
+  scroll(top: number, isReaders: boolean): void {
     this.#scrollTop = top;
-    this.draw();
+    if (isReaders && this.#scene) this.change({ scroll: anchorAt(this.#scene.layout, top) }, true);
+    else this.draw();
   }
 
   /** Asks for a frame, unless one is asked for. */
@@ -170,7 +173,7 @@ export class Engine {
     this.#state = { ...this.#state, ...part };
     this.draw();
     clearTimeout(this.#rest);
-    this.#sought = null;
+    if ("start" in part || "chosen" in part) this.#sought = null;
     if (soon) this.#rest = setTimeout(() => this.#onState(this.#state), REST_MS);
     else this.#onState(this.#state);
   }
@@ -295,12 +298,4 @@ export class Engine {
 
 function isWithin(start: number, duration: number, at: number): boolean {
   return at >= start && at < start + duration;
-}
-
-/** The canvas has as many pixels as the screen, up to two for each of CSS. */
-function size(context: CanvasRenderingContext2D, width: number, height: number): void {
-  const ratio = Math.min(2, window.devicePixelRatio || 1);
-  context.canvas.width = Math.round(width * ratio);
-  context.canvas.height = Math.round(height * ratio);
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
 }

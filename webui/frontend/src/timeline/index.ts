@@ -1,5 +1,5 @@
 /** The timeline as the page mounts it. */
 
 export { Timeline } from "./Timeline";
-export { readState, WHOLE, type TimelineState } from "./state";
+export { MOST_CHARACTERS, nameUnreadable, readState, WHOLE, type TimelineState } from "./state";
 export type { SampledLine } from "./search";

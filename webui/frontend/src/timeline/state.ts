@@ -1,8 +1,11 @@
 /**
  * What a view of the timeline is: a plain object, which the page writes into its address.
  *
- * Guarantees: whatever an address holds, a state comes of it; a state of a newer version is one with defaults.
+ * Guarantees: whatever an address holds, a state comes of it, and what could not be read can be named; a state of a newer
+ * version is one with defaults; a state is at most MOST_CHARACTERS long in an address.
  */
+
+import { plural } from "@/units/quantities";
 
 export type Fold = "all" | "late" | "one";
 
@@ -24,6 +27,10 @@ export interface TimelineState {
   mark: [number, number] | null;
   /** The event that is looked at. */
   chosen: { rank: number; lane: number; start: number } | null;
+  /** The rows are scrolled to the row of a rank, by its place in the fleet, and so many pixels further; null for the top. */
+  scroll: [row: number, pixels: number] | null;
+  /** The opened lines of a rank's tree (tree/opened.ts); null for those that are open at first. */
+  tree: { rank: number; lines: string } | null;
 }
 
 export const WHOLE: TimelineState = {
@@ -37,10 +44,16 @@ export const WHOLE: TimelineState = {
   group: 5,
   mark: null,
   chosen: null,
+  scroll: null,
+  tree: null,
 };
 
 export const MOST_OPEN = 8;
+export const MOST_LINES = 100;
+export const MOST_CHARACTERS = 4000;
 const MOST_NS = 2 ** 53;
+const MOST_PIXELS = 1_000_000;
+const LINES = /^(\d{1,6}~?(\.\d{1,6}~?){0,99})?$/;
 
 /** The state that an address says, as far as it says one. */
 export function readState(value: unknown): TimelineState {
@@ -50,6 +63,8 @@ export function readState(value: unknown): TimelineState {
   const end = time(record.end);
   const mark = Array.isArray(record.mark) && record.mark.length === 2 ? record.mark.map(time) : null;
   const chosen = record.chosen as TimelineState["chosen"];
+  const scroll = record.scroll as TimelineState["scroll"];
+  const tree = record.tree as TimelineState["tree"];
   return {
     version: 1,
     start: end > start ? start : 0,
@@ -61,8 +76,34 @@ export function readState(value: unknown): TimelineState {
     group: typeof record.group === "number" && record.group >= 0 && record.group <= 50 ? record.group : WHOLE.group,
     mark: mark && mark[1]! > mark[0]! ? [mark[0]!, mark[1]!] : null,
     chosen: chosen && isRank(chosen.rank) && isRank(chosen.lane) && Number.isFinite(chosen.start) ? { ...chosen } : null,
+    scroll: Array.isArray(scroll) && scroll.length === 2 && scroll.every(isRank) && scroll[1] < MOST_PIXELS ? [...scroll] : null,
+    tree: tree && isRank(tree.rank) && typeof tree.lines === "string" && LINES.test(tree.lines) ? { ...tree } : null,
   };
 }
+
+/** Names the parts of what an address says that are not in the state that was read of it; empty where all are. */
+export function nameUnreadable(value: unknown, state: TimelineState): string {
+  if (typeof value !== "object" || value === null || state === WHOLE) return "the view";
+  const read = state as unknown as Record<string, unknown>;
+  const parts = Object.entries(value).filter(([key, part]) => JSON.stringify(part) !== JSON.stringify(read[key]));
+  const known = [...new Set(parts.flatMap(([key]) => PARTS.get(key) ?? []))];
+  const others = parts.length - parts.filter(([key]) => PARTS.has(key)).length;
+  return [...known, ...(others ? [plural(others, "unknown part")] : [])].join(", ");
+}
+
+const PARTS = new Map([
+  ["start", "the time in view"],
+  ["end", "the time in view"],
+  ["fold", "which ranks are rows"],
+  ["open", "the opened ranks"],
+  ["longest", "whether only the longest are shown"],
+  ["search", "the search"],
+  ["group", "the share of groups"],
+  ["mark", "the measured time"],
+  ["chosen", "the chosen event"],
+  ["scroll", "how far the rows are scrolled"],
+  ["tree", "the opened lines of the tree"],
+]);
 
 function time(value: unknown): number {
   return typeof value === "number" && Math.abs(value) < MOST_NS ? value : 0;

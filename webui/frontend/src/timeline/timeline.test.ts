@@ -3,9 +3,10 @@ import { expect, test } from "vitest";
 import { makeHeader, makeNodes, makeTile } from "./format/fixtures";
 import { commandOf, isMeant, type Command, type Focus } from "./keyboard";
 import { searchLines, searchNames, searchRanks } from "./search";
-import { readState, WHOLE } from "./state";
+import { MOST_CHARACTERS, nameUnreadable, readState, WHOLE } from "./state";
 import { findCollectives, findGaps } from "./tree/gaps";
 import { childrenOf, groupChildren, groupName } from "./tree/groups";
+import { readOpened, writeOpened } from "./tree/opened";
 import { around, pan, ticks, toNs, toPixel, zoom } from "./view";
 import { TileCache } from "./worker/tiles";
 
@@ -55,8 +56,40 @@ test("a state survives an address", () => {
   const state = {
     ...WHOLE, start: 1, end: 2, fold: "late" as const, open: [3], longest: true, search: "mm", group: 10,
     mark: [1, 2] as [number, number], chosen: { rank: 3, lane: 1, start: 5 },
+    scroll: [2, 40] as [number, number], tree: { rank: 3, lines: "0.3~.17" },
   };
-  expect(readState(JSON.parse(JSON.stringify(state)))).toEqual(state);
+  const read = readState(JSON.parse(JSON.stringify(state)));
+  expect(read).toEqual(state);
+  expect(nameUnreadable(JSON.parse(JSON.stringify(state)), read)).toBe("");
+});
+
+test.each([
+  ["nothing that is a view", undefined, "the view"],
+  ["a newer version", { version: 2 }, "the view"],
+  ["an address of before", { version: 1, start: 5, end: 9, open: [2] }, ""],
+  ["a time and ranks", { version: 1, start: 9, end: 5, open: [1, -1] }, "the time in view, the opened ranks"],
+  ["a scroll of one number", { version: 1, scroll: [3] }, "how far the rows are scrolled"],
+  ["a scroll of endless length", { version: 1, scroll: [0, 1e9] }, "how far the rows are scrolled"],
+  ["lines that are none", { version: 1, tree: { rank: 0, lines: "0.x" } }, "the opened lines of the tree"],
+  ["too many lines", { version: 1, tree: { rank: 0, lines: Array(101).fill("7").join(".") } }, "the opened lines of the tree"],
+  ["what later versions may say", { version: 1, color: "red", zoom: 1 }, "2 unknown parts"],
+])("what could not be read of an address is named: %s", (_, value, expected) => {
+  expect(nameUnreadable(value, readState(value))).toBe(expected);
+});
+
+test("an address has a bounded length, and keeps the lines that were opened first", () => {
+  const open = new Set(Array.from({ length: 500 }, (_, node) => `${10_000 + node}~`));
+  const lines = writeOpened(open);
+  expect([...readOpened(lines)]).toEqual([...open].slice(0, 100));
+  const longest = {
+    ...WHOLE, start: 0.1 + 0.2, end: 2 ** 52 + 0.5, fold: "late" as const, open: Array.from({ length: 8 }, (__, n) => 9_000_000 + n),
+    search: "\u0000".repeat(200), mark: [0.1 + 0.2, 2 ** 52 + 0.5] as [number, number],
+    chosen: { rank: 9_000_000, lane: 60_000, start: 2 ** 52 + 0.5 }, scroll: [9_000_000, 999_999] as [number, number],
+    tree: { rank: 9_000_000, lines },
+  };
+  expect(readState(JSON.parse(JSON.stringify(longest)))).toEqual(longest);
+  expect(JSON.stringify(longest).length).toBeLessThan(MOST_CHARACTERS);
+  expect(readOpened("").size).toBe(0);
 });
 
 const plain = { ctrlKey: false, metaKey: false, altKey: false, repeat: false };

@@ -136,6 +136,18 @@ export function bandAt(layout: Layout, y: number): Band | undefined {
   return band && y < band.y + band.height ? band : undefined;
 }
 
+/** The row that is at a height, and how far below its top the height is; null at the top of all. */
+export function anchorAt(layout: Layout, y: number): [row: number, pixels: number] | null {
+  const band = y > 0 ? layout.bands.findLast((one) => one.kind === "rank" && one.y <= y) : undefined;
+  return band ? [band.row, Math.round(y - band.y)] : null;
+}
+
+/** The height of an anchor; 0 where its row is not shown. */
+export function heightOf(layout: Layout, [row, pixels]: [row: number, pixels: number]): number {
+  const band = layout.bands.find((one) => one.kind === "rank" && one.row === row);
+  return band ? band.y + pixels : 0;
+}
+
 function known(rank: number | null): number[] {
   return rank === null ? [] : [rank];
 }

@@ -4,7 +4,7 @@ import { makeHeader, makeTile } from "../format/fixtures";
 import type { Fleet, FleetHeader } from "../format/fleet";
 import type { RankHeader } from "../format/rank";
 import { WHOLE } from "../state";
-import { bandAt, chooseRows, layOut, typicalRank } from "./bands";
+import { anchorAt, bandAt, chooseRows, heightOf, layOut, typicalRank } from "./bands";
 import { chooseTiles } from "./levels";
 import { classAt, runsOf } from "./courses";
 import { addRectangles, rectangleAt, type Rectangle } from "./rectangles";
@@ -116,6 +116,18 @@ test("under an open rank are iterations, stages, streams and the lanes in which 
   expect(bandAt(layout, lane.y)).toBe(lane);
   expect(bandAt(layout, lane.y - 1)).toBe(layout.bands[2]);
   expect(bandAt(layout, layout.height + 1)).toBeUndefined();
+});
+
+test("an anchor is a row and what is scrolled of it, whatever stands above that row", () => {
+  const fleet = makeFleet([0, 1]);
+  const layout = (...open: number[]) => layOut(fleet.header, [0, 1], new Set(open), makeHeader, () => true);
+  const row = layout(0).bands.at(-1)!;
+  expect(anchorAt(layout(0), 0)).toBeNull();
+  expect(anchorAt(layout(0), row.y - 1)).toEqual([0, row.y - 1]);
+  expect(anchorAt(layout(0), row.y + 7.4)).toEqual([1, 7]);
+  expect(heightOf(layout(0), [1, 7])).toBe(row.y + 7);
+  expect(heightOf(layout(), [1, 7])).toBe(layout().bands[1]!.y + 7);
+  expect(heightOf(layout(), [9, 7])).toBe(0);
 });
 
 test("while tiles are missing the coarser ones are drawn, and the missing ones wanted", () => {

@@ -7,6 +7,7 @@ import { formatDuration } from "@/units/durations";
 import type { NodeColumns, RankHeader } from "../format/rank";
 import { findGaps, type Collective } from "./gaps";
 import { childrenOf, groupChildren, groupName, type TreeNode } from "./groups";
+import { lineKey, readOpened, writeOpened } from "./opened";
 
 interface Props {
   rank: number;
@@ -16,6 +17,10 @@ interface Props {
   share: number;
   /** Of threads that do not train: what the training threads may wait for. */
   collectives: readonly Collective[];
+  /** The lines that are open when the tree appears (opened.ts); undefined for the first iteration. */
+  opened: string | undefined;
+  /** Is told the lines that are open whenever the reader changes them. */
+  onOpened: (lines: string) => void;
   /** Shows a span of the rank, ns from its origin. */
   onGo: (start: number, duration: number) => void;
   /** Shows an event and chooses it. */
@@ -37,9 +42,9 @@ interface Line {
 
 const LINE_HEIGHT = 26;
 
-export function TreeGrid({ rank, header, nodes, share, collectives, onGo, onChoose }: Props) {
+export function TreeGrid({ rank, header, nodes, share, collectives, opened, onOpened, onGo, onChoose }: Props) {
   const children = useMemo(() => childrenOf(nodes), [nodes]);
-  const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set([`/${children.get(-1)?.[0] ?? 0}`]));
+  const [open, setOpen] = useState<ReadonlySet<string>>(() => readOpened(opened ?? `${children.get(-1)?.[0] ?? 0}`));
   const [at, setAt] = useState(0);
   const scroll = useRef<HTMLDivElement>(null);
   const lines = useMemo(() => listLines(header, nodes, children, share, open, collectives), [header, nodes, children, share, open, collectives]);
@@ -57,6 +62,7 @@ export function TreeGrid({ rank, header, nodes, share, collectives, onGo, onChoo
     if (wanted) next.add(line.key);
     else next.delete(line.key);
     setOpen(next);
+    onOpened(writeOpened(next));
   };
   const move = (to: number) => {
     const next = Math.min(Math.max(0, to), lines.length - 1);
@@ -169,11 +175,11 @@ function listLines(
 ): Line[] {
   const lines: Line[] = [];
   const stageOf = (node: number) => header.stage_pieces.stage[nodes.item[node]!]!;
-  const walk = (groups: TreeNode[], of: number, level: number, path: string) => {
+  const walk = (groups: TreeNode[], of: number, level: number, above: string) => {
     const longest = findLongest(nodes, groups);
     groups.forEach((group, index) => {
       const isGroup = group.members.length > 1;
-      const key = `${path}/${group.gap ?? `${group.node}${isGroup ? "+" : ""}`}`;
+      const key = group.gap ? `${above}/${group.gap}` : lineKey(group);
       const opens = !group.gap && ((isGroup && nodes.kind[group.node] !== 1) || group.members.some((node) => children.has(node)));
       lines.push({ key, level, group, of, opens, longest: longest.has(group), place: index + 1, size: groups.length });
       if (!open.has(key)) return;
