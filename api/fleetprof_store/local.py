@@ -12,9 +12,14 @@ from fleetprof_store.location import StoreLocation
 
 
 def default_state_path() -> Path:
-    """$FLEETPROF_STATE, else fleetprof below $XDG_STATE_HOME (default ~/.local/state)."""
+    """$FLEETPROF_STATE, else the usual one."""
     if chosen := os.environ.get("FLEETPROF_STATE"):
         return Path(chosen)
+    return usual_state_path()
+
+
+def usual_state_path() -> Path:
+    """fleetprof below $XDG_STATE_HOME (default ~/.local/state), which a command uses that was told of no other."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "fleetprof"
 
 

@@ -66,7 +66,9 @@ async def main(store: str, catalog_url: str) -> None:
     from ui.captures import open_store
 
     opened = SilentStore() if store == "-" else open_store(Path(store))
-    async with serve_locally(opened, catalog_url, port=0, captures=None, look_every_s=3600) as site:
+    async with serve_locally(
+        opened, catalog_url, port=0, captures=None, look_every_s=3600, announce=lambda _address: None
+    ) as site:
         print(json.dumps({"port": site.port, "token": site.access.make_token()}), flush=True)
         await asyncio.to_thread(sys.stdin.read)
 

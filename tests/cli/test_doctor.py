@@ -283,13 +283,16 @@ def test_no_sidecar_at_all_is_a_warning() -> None:
     assert check.verdict == Verdict.WARN
 
 
-def test_the_command_says_it_in_json_and_in_its_code(fleetprof: Callable[..., Finished], tmp_path: Path) -> None:
+def test_the_command_says_it_in_json_and_in_its_code(
+    fleetprof: Callable[..., Finished], state: StateDirectory, tmp_path: Path
+) -> None:
     result = fleetprof("doctor", "--python", str(tmp_path / "none"), "-o", "json")
     document = json.loads(result.stdout)
     assert (result.returncode, document["ok"]) == (1, False)
     found = {check["name"]: check for check in document["checks"]}
     assert found["interpreter"]["verdict"] == "fail"
-    assert found["hub"]["advice"] == "start it in another terminal: fleetprof up"
+    advice = f"start it in another terminal: fleetprof up --state {state.path}"
+    assert found["hub"]["advice"] == advice
     text = fleetprof("doctor", "--python", str(tmp_path / "none")).stdout
     assert "fail interpreter: " in text
-    assert "     -> start it in another terminal: fleetprof up" in text
+    assert f"     -> {advice}" in text

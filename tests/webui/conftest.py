@@ -198,6 +198,7 @@ class Site:
     client: TestClient
     access: LocalAccess
     catalog: Catalog
+    announced_tokens: list[str]
 
     def sign_in(self) -> None:
         """As the frontend does."""
@@ -216,7 +217,8 @@ def make_site(store: MemoryStore, catalog_file: Path, tmp_path: Path) -> Iterato
         file = shutil.copyfile(catalog_file, tmp_path / f"service-{len(made)}.sqlite")
         catalog = Catalog(store, open_database(sqlite_url(file)), prometheus)
         catalog.refresh()
-        access = LocalAccess(may_capture=captures is not None)
+        announced: list[str] = []
+        access = LocalAccess(may_capture=captures is not None, announce_token=announced.append)
         service = Service(
             store=store,
             catalog=catalog,
@@ -227,7 +229,7 @@ def make_site(store: MemoryStore, catalog_file: Path, tmp_path: Path) -> Iterato
         )
         app = create_application(service, hosts=[HOST], static=static or tmp_path / "static")
         client = TestClient(app, base_url=ORIGIN, headers={"Accept": "application/json"}, raise_server_exceptions=False)
-        made.append(Site(client, access, catalog))
+        made.append(Site(client, access, catalog, announced))
         return made[-1]
 
     yield make

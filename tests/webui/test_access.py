@@ -45,6 +45,21 @@ def test_a_token_opens_one_session(stranger: Site) -> None:
     assert stranger.client.get("/whoami").status_code == 401
 
 
+def test_who_comes_without_a_session_makes_one_further_token_known(stranger: Site) -> None:
+    token = stranger.access.make_token()
+    stranger.client.get("/whoami")
+    assert stranger.announced_tokens == [], "the first token is still unused"
+    stranger.client.post("/session", json={"token": token}, headers=WRITE)
+    stranger.client.get("/whoami")
+    assert stranger.announced_tokens == [], "nobody came without a session"
+    stranger.client.cookies.clear()
+    stranger.client.post("/session", json={"token": token}, headers=WRITE)
+    for _ in range(3):
+        stranger.client.get("/whoami")
+    (further,) = stranger.announced_tokens
+    assert stranger.client.post("/session", json={"token": further}, headers=WRITE).status_code == 204
+
+
 @pytest.mark.parametrize("token", ["", "x", "é", "A" * 43])
 def test_a_made_up_token_or_cookie_opens_nothing(stranger: Site, token: str) -> None:
     stranger.access.make_token()

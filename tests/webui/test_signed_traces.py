@@ -46,7 +46,7 @@ def signing(store: MemoryStore) -> _Signing:
 def stranger(signing: _Signing, tmp_path: Path) -> TestClient:
     """Nobody who has signed in, at a service that signs traces."""
     catalog = Catalog(signing, open_database(sqlite_url(tmp_path / "catalog.sqlite")))
-    access = LocalAccess(may_capture=False)
+    access = LocalAccess(may_capture=False, announce_token=lambda _token: None)
     service = Service(
         store=signing,
         catalog=catalog,

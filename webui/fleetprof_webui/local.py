@@ -1,12 +1,13 @@
 """The service on one machine, for its user: on loopback only, signed in by a one-time token.
 
-Guarantees: listens on 127.0.0.1 and nowhere else; whoever has an address of `make_address` signs in once; it ends with
-the block, at the latest a second later, whatever streams are open.
+Guarantees: listens on 127.0.0.1 and nowhere else; whoever has an address of `make_address` signs in once, and
+who comes without one makes the service announce another; it ends with the block, at the latest a second later, whatever
+streams are open.
 """
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -38,21 +39,30 @@ class LocalSite:
 
     def make_address(self) -> str:
         """An address that signs in, once. The token is behind #, so that it is in no request line and no log."""
-        return f"http://{_HOST}:{self.port}/#token={self.access.make_token()}"
+        return _address(self.port, self.access.make_token())
 
 
 @asynccontextmanager
 async def serve_locally(
-    store: Store, catalog_url: str, *, port: int | None, captures: CaptureRequests | None, look_every_s: float
+    store: Store,
+    catalog_url: str,
+    *,
+    port: int | None,
+    captures: CaptureRequests | None,
+    look_every_s: float,
+    announce: Callable[[str], None],
 ) -> AsyncIterator[LocalSite]:
     """A service over `store` until the block ends; `port` None: the usual one, else any.
 
-    Raises OSError, CatalogUnusable. The catalog is brought to what the store holds every `look_every_s`.
+    `announce` is given each further address that signs in. The catalog is brought to what the store holds every
+    `look_every_s`. Raises OSError, CatalogUnusable.
     """
     with _listen(port) as place:
         taken = place.getsockname()[1]
         catalog = Catalog(store, await asyncio.to_thread(open_database, catalog_url))
-        access = LocalAccess(may_capture=captures is not None)
+        access = LocalAccess(
+            may_capture=captures is not None, announce_token=lambda token: announce(_address(taken, token))
+        )
         service = Service(store=store, catalog=catalog, access=access, reports=ReportReader(store), captures=captures)
         hosts = [f"{name}:{taken}" for name in (_HOST, "localhost")]
         server = Server(
@@ -75,6 +85,10 @@ async def serve_locally(
             server.should_exit = True
             await serving
             catalog.close()
+
+
+def _address(port: int, token: str) -> str:
+    return f"http://{_HOST}:{port}/#token={token}"
 
 
 @contextmanager

@@ -4,6 +4,7 @@ Guarantees: no call waits for ever for a hub that is not there; the token is sho
 (`fleetprof_api.hub.local_hub`), and to nobody else.
 """
 
+import shlex
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -15,6 +16,7 @@ import grpc.aio
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.hub.hub_pb2_grpc import CapturesStub
 from fleetprof_api.hub.local_hub import HubAway, find_hub
+from fleetprof_store.local import usual_state_path
 
 from fleetprof_cli.capture.seam import Away
 from fleetprof_cli.exit_codes import ExitCode
@@ -22,7 +24,6 @@ from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure
 
 _CALL_S: Final = 20.0
-_START_IT: Final = "start it in another terminal: fleetprof up"
 _CODES: Final = {
     grpc.StatusCode.INVALID_ARGUMENT: ExitCode.INVALID,
     grpc.StatusCode.NOT_FOUND: ExitCode.REFUSED,
@@ -37,8 +38,14 @@ _DENIED: Final = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DE
 class NoHub(Away):
     """No hub answers, or it does not accept the token."""
 
-    def __init__(self, message: str, next_step: str = _START_IT) -> None:
+    def __init__(self, message: str, next_step: str) -> None:
         super().__init__(message, next_step)
+
+
+def start_hub(state: StateDirectory) -> str:
+    """The next step where no hub answers: the command that starts the one of a state directory."""
+    chosen = "" if state.path == usual_state_path().absolute() else f" --state {shlex.quote(str(state.path))}"
+    return f"start it in another terminal: fleetprof up{chosen}"
 
 
 class HubClient:
@@ -55,7 +62,7 @@ class HubClient:
         try:
             way = self._cleanup.enter_context(find_hub(self._state.path))
         except HubAway as error:
-            raise NoHub(str(error)) from None
+            raise NoHub(str(error), start_hub(self._state)) from None
         except (OSError, ValueError) as error:
             raise NoHub(
                 f"the hub cannot be asked: {error}", "read what `fleetprof up` has printed, then run: fleetprof doctor"
@@ -122,7 +129,7 @@ class HubClient:
 
     def _next_step(self) -> str:
         if self._host_name in ("", socket.gethostname()) or not self._address.startswith("unix:"):
-            return _START_IT
+            return start_hub(self._state)
         return (
             f"it was started on {self._host_name}, for jobs there; for other machines: fleetprof up --listen HOST:PORT"
         )

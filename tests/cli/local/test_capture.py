@@ -152,10 +152,12 @@ def test_a_file_and_flags_together_are_refused(
 
 
 @pytest.mark.parametrize("words", [["capture"], ["capture", "x", "-o", "json"]])
-def test_without_a_hub_the_next_step_is_to_start_one(fleetprof: Callable[..., Finished], words: list[str]) -> None:
+def test_without_a_hub_the_next_step_is_to_start_the_one_of_this_directory(
+    fleetprof: Callable[..., Finished], state: StateDirectory, words: list[str]
+) -> None:
     result = fleetprof(*words)
     assert (result.returncode, result.stdout) == (6, "")
-    assert "start it in another terminal: fleetprof up" in result.stderr
+    assert f"start it in another terminal: fleetprof up --state {state.path}\n" in result.stderr
 
 
 def test_a_wrong_token_is_told_from_a_missing_hub(

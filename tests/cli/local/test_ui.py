@@ -1,5 +1,7 @@
 """`fleetprof ui`, `fleetprof catalog rebuild`, and the web UI of `fleetprof up`, as real processes."""
 
+import json
+import logging
 import re
 import signal
 import subprocess
@@ -10,6 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from fleetprof_cli.local.state import StateDirectory
+from fleetprof_cli.local.web_ui.log import make_handler
 from harness.waiting import wait_until
 
 Finished = subprocess.CompletedProcess[str]
@@ -34,9 +37,10 @@ class Page:
     port: int
 
 
-def open_page(log: Path) -> Page:
-    """Signs in with the address in a command's output."""
-    found = wait_until(lambda: re.search(r"(http://127\.0\.0\.1:(\d+))/#token=(\S+)", log.read_text()), "the address")
+def open_page(log: Path, before: str = "") -> Page:
+    """Signs in with the address in a command's output, the one that stands behind the words `before`."""
+    address = re.compile(before + r"(http://127\.0\.0\.1:(\d+))/#token=(\S+)")
+    found = wait_until(lambda: address.search(log.read_text()), "the address")
     base, port, token = found[1], int(found[2]), found[3]
     headers = {"Origin": base, "X-Fleetprof-Request": "1"}
     client = httpx2.Client(base_url=base, headers={"Accept": "application/json"}, trust_env=False)
@@ -61,17 +65,50 @@ def test_it_serves_a_store_on_loopback_without_a_hub(
 ) -> None:
     process = start("ui", "--port", "0", "--no-open", log="ui.log")
     page = open_page(tmp_path / "ui.log")
+    other = httpx2.Client(base_url=page.client.base_url, headers={"Accept": "application/json"}, trust_env=False)
+    assert other.get("/whoami").status_code == 401
+    open_page(tmp_path / "ui.log", "for another browser, once: ").client.close()
     wait_until(lambda: page.client.get("/readyz").status_code == 200, "a look at the store")
     assert page.client.get("/fleet").json()["items"] == []
     assert listening(process.pid) == {"0100007F"}
-    refused = page.client.post("/requests", json={"yaml": REQUEST}, headers=page.headers)
-    assert (refused.status_code, "fleetprof up" in refused.json()["next_step"]) == (409, True)
+    for path in ("/requests", "/requests/check"):
+        refused = page.client.post(path, json={"yaml": REQUEST}, headers=page.headers)
+        assert (refused.status_code, "fleetprof up" in refused.json()["next_step"]) == (409, True)
+    terminal = (tmp_path / "ui.log").read_text()
+    assert "fleetprof: the web UI refused POST /requests: 409 Conflict\n" in terminal
+    assert "{" not in terminal
     second = fleetprof("ui", "--port", str(page.port), "--no-open")
     assert (second.returncode, "choose another port" in second.stderr) == (1, True)
     assert all(path.stat().st_mode & 0o077 == 0 for path in state.path.iterdir())
+    other.close()
     page.client.close()
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "sentence"),
+    [
+        ("POST", "/session", 204, "a browser has signed in"),
+        ("DELETE", "/session", 200, "a browser has signed out"),
+        ("POST", "/requests", 200, "a capture was asked for in the web UI"),
+        ("POST", "/requests/local/some-uid/cancel", 200, "a capture was cancelled in the web UI: local/some-uid"),
+        ("GET", "/fleet", 400, "the web UI refused GET /fleet: 400 Bad Request"),
+        ("POST", "/requests/check", 200, "the web UI answered POST /requests/check: 200"),
+        ("GET", "/fleet", 401, ""),
+    ],
+)
+def test_the_terminal_says_in_words_what_the_audit_log_says(
+    method: str, path: str, status: int, sentence: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    handler = make_handler()
+    with caplog.at_level(logging.INFO, "fleetprof.audit"):
+        logging.getLogger("fleetprof.audit").info(
+            "%s", json.dumps({"who": "ann", "method": method, "path": path, "status": status})
+        )
+    (record,) = caplog.records
+    shown = handler.format(record) if handler.filter(record) else ""
+    assert shown == (sentence and f"fleetprof: {sentence}")
 
 
 def test_a_catalog_is_made_anew(fleetprof: Callable[..., Finished], state: StateDirectory, tmp_path: Path) -> None:

@@ -141,7 +141,9 @@ def site(shown: MemoryStore, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     loop = asyncio.new_event_loop()
 
     async def serve() -> None:
-        async with serve_locally(shown, catalog, port=0, captures=None, look_every_s=_LOOK_EVERY_S) as local:
+        async with serve_locally(
+            shown, catalog, port=0, captures=None, look_every_s=_LOOK_EVERY_S, announce=lambda _address: None
+        ) as local:
             found.append(local)
             ready.set()
             await stop.wait()

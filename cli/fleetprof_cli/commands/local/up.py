@@ -20,7 +20,7 @@ from fleetprof_cli.doctor.checks import Verdict, judge_store
 from fleetprof_cli.local.leftovers import send_leftovers
 from fleetprof_cli.local.network import TlsFiles, advertise, make_certificate
 from fleetprof_cli.local.state import StateDirectory
-from fleetprof_cli.local.web_ui import announce_web_ui
+from fleetprof_cli.local.web_ui.process import announce_web_ui
 from fleetprof_cli.messages import say
 from fleetprof_cli.options import state_option
 from fleetprof_cli.store_location import StoreLocation, parse_store

@@ -6,7 +6,7 @@ import click
 from fleetprof_store.base import StoreError
 
 from fleetprof_cli.local.state import StateDirectory
-from fleetprof_cli.local.web_ui import catalog_url
+from fleetprof_cli.local.web_ui.process import catalog_url
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import read_store, state_option, store_options
 from fleetprof_cli.store_location import open_store

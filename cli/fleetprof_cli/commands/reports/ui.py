@@ -5,7 +5,6 @@ deleted at any time.
 """
 
 import asyncio
-import logging
 import os
 import signal
 import webbrowser
@@ -13,7 +12,8 @@ import webbrowser
 import click
 
 from fleetprof_cli.local.state import StateDirectory
-from fleetprof_cli.local.web_ui import catalog_url, serve_web_ui
+from fleetprof_cli.local.web_ui.log import log_to_terminal
+from fleetprof_cli.local.web_ui.process import catalog_url, for_another_browser, serve_web_ui
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import read_store, state_option, store_options
 from fleetprof_cli.store_location import StoreLocation
@@ -35,11 +35,10 @@ def command(
 ) -> None:
     """Show the fleet of captures and their reports in the browser; Ctrl-C ends it.
 
-    The address that it prints signs in once; for another browser, run it again.
+    The address that it prints signs in once. Open the port in another browser, and it prints another address.
     """
     location = read_store(state, store, s3_endpoint)
-    logging.basicConfig(level=logging.INFO, format="fleetprof: %(message)s")
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    log_to_terminal()
     os.umask(0o077)
     state.prepare()
     asyncio.run(_serve(state, location, catalog or catalog_url(state, location), port, no_open=no_open))
@@ -52,8 +51,12 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop.set)
+
+    def announce(address: str) -> None:
+        say(for_another_browser(address))
+
     try:
-        async with serve_web_ui(state, location, catalog=catalog, port=port) as site:
+        async with serve_web_ui(state, location, catalog=catalog, port=port, announce=announce) as site:
             address = site.make_address()
             say(f"the captures in {location.address()}, for you alone: {address}")
             if not no_open and not await asyncio.to_thread(webbrowser.open, address):

@@ -24,8 +24,14 @@ class HubDoor:
         self._state = state
 
     async def check(self, yaml: str, namespace: str) -> CaptureCheck:
-        """By the fields alone: the hub has no dry run. Raises CaptureCallRefused."""
-        return check_fields(yaml, namespace or DEFAULT_NAMESPACE)
+        """By the fields alone, because the hub has no dry run, but only if a hub answers. Raises CaptureCallRefused."""
+        checked = check_fields(yaml, namespace or DEFAULT_NAMESPACE)
+        try:
+            async with HubClient(self._state) as hub:
+                await hub.captures()
+        except Failure as error:
+            raise _refuse(error) from None
+        return checked
 
     async def submit(self, yaml: str, namespace: str) -> CaptureAnswer:
         """Asks for the capture of a ProfileRequest. Raises CaptureCallRefused."""

@@ -1,17 +1,17 @@
 """The web UI of local mode: `fleetprof ui` serves it itself, `fleetprof up` in a process of its own.
 
 Of its own, because reading a large report must not keep the hub from answering while trainers wait for their orders.
-Guarantees: that process ends with the one that started it; what it prints to stdout is one line, its address.
-Run as a module it is that process: `python -m fleetprof_cli.local.web_ui STATE STORE_JSON`.
+Guarantees: that process ends with the one that started it; what it prints to stdout are addresses, a line
+each: one at the start, and another when somebody comes without a session and no address is left.
+Run as a module it is that process: `python -m fleetprof_cli.local.web_ui.process STATE STORE_JSON`.
 """
 
 import asyncio
 import hashlib
-import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,6 +20,7 @@ import msgspec
 
 from fleetprof_cli.local.child import child_command
 from fleetprof_cli.local.state import StateDirectory
+from fleetprof_cli.local.web_ui.log import log_to_terminal
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.store_location import StoreLocation, open_store
 
@@ -42,19 +43,22 @@ def catalog_url(state: StateDirectory, location: StoreLocation) -> str:
 
 @asynccontextmanager
 async def serve_web_ui(
-    state: StateDirectory, location: StoreLocation, *, catalog: str, port: int | None
+    state: StateDirectory, location: StoreLocation, *, catalog: str, port: int | None, announce: Callable[[str], None]
 ) -> "AsyncIterator[LocalSite]":
-    """The web UI over a store until the block ends; captures are asked of the hub that writes to it. Raises Failure."""
+    """The web UI over a store until the block ends; captures are asked of the hub that writes to it.
+
+    `announce` is given each further address that signs in. Raises Failure.
+    """
     from fleetprof_webui.catalog.database import CatalogUnusable
     from fleetprof_webui.local import serve_locally
 
-    from fleetprof_cli.local.hub_door import HubDoor
+    from fleetprof_cli.local.web_ui.hub_door import HubDoor
 
     door = HubDoor(state) if location == state.store() else None
     look_every_s = _LOOK_AT_DIRECTORY_S if location.directory else _LOOK_AT_BUCKET_S
     try:
         async with serve_locally(
-            open_store(location), catalog, port=port, captures=door, look_every_s=look_every_s
+            open_store(location), catalog, port=port, captures=door, look_every_s=look_every_s, announce=announce
         ) as site:
             yield site
     except CatalogUnusable as error:
@@ -65,7 +69,7 @@ async def announce_web_ui(state: StateDirectory, location: StoreLocation) -> Non
     """Keeps the web UI in a process of its own until this task is cancelled; says its address, or why there is none."""
     words = (str(state.path), msgspec.json.encode(location).decode())
     process = await asyncio.create_subprocess_exec(
-        *child_command("fleetprof_cli.local.web_ui", *words),
+        *child_command("fleetprof_cli.local.web_ui.process", *words),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         start_new_session=True,
@@ -75,13 +79,20 @@ async def announce_web_ui(state: StateDirectory, location: StoreLocation) -> Non
         async with asyncio.timeout(_STARTS_WITHIN_S):
             address = (await process.stdout.readline()).decode().strip()
         if address:
-            say(f"the web UI, for you alone: {address} (for another address: fleetprof ui)")
+            say(f"the web UI, for you alone: {address}")
+        while line := await process.stdout.readline():
+            say(for_another_browser(line.decode().strip()))
         await process.wait()
         say(f"the web UI has ended with code {process.returncode}; the hub goes on; start it again: fleetprof ui")
     except TimeoutError:
         say(f"the web UI did not start within {_STARTS_WITHIN_S:.0f} s; the hub goes on; try: fleetprof ui")
     finally:
         await _end(process)
+
+
+def for_another_browser(address: str) -> str:
+    """The sentence that a terminal says with a further address."""
+    return f"for another browser, once: {address}"
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
@@ -98,17 +109,21 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 async def _serve(state: StateDirectory, location: StoreLocation) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    async with serve_web_ui(state, location, catalog=catalog_url(state, location), port=None) as site:
-        sys.stdout.write(f"{site.make_address()}\n")
+
+    def announce(address: str) -> None:
+        sys.stdout.write(f"{address}\n")
         sys.stdout.flush()
+
+    catalog = catalog_url(state, location)
+    async with serve_web_ui(state, location, catalog=catalog, port=None, announce=announce) as site:
+        announce(site.make_address())
         await stop.wait()
 
 
 def main() -> None:
     """Serves in this process."""
     path, location = sys.argv[1:]
-    logging.basicConfig(level=logging.INFO, format="fleetprof: %(message)s")
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    log_to_terminal()
     os.umask(0o077)
     try:
         asyncio.run(_serve(StateDirectory(Path(path)), msgspec.json.decode(location, type=StoreLocation)))

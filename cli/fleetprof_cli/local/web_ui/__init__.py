@@ -1,0 +1,1 @@
+"""The web UI of local mode."""
