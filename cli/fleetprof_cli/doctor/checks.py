@@ -273,7 +273,8 @@ def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -
         found = f"{quote_path(folder.path)} of a run that has ended" + (
             f", {size_text(unsent)} of traces not stored" if unsent else ""
         )
-        sends = "the next `fleetprof up` sends them; " if unsent else ""
+        ends = "the next `fleetprof up` finishes its captures; " if folder.holds_captures() else ""
+        sends = "the next `fleetprof up` sends them; " if unsent else ends
         yield Check(
             "leftovers", Verdict.WARN, found, f"{sends}when you do not need it: rm -r {quote_path(folder.path)}"
         )

@@ -1,14 +1,15 @@
-"""Traces that a `fleetprof run` had to leave in its spool when its job ended: `fleetprof up` sends them.
+"""What a `fleetprof run` had to leave in its spool when its job ended without a hub: `fleetprof up` takes it.
+
+That is traces, and how the captures ended that have none: without this the hub would wait for a job that is gone.
 
 Guarantees: one spool after the other, each within a bound; a run that is alive is not touched, nor one of another host
-(the state directory may be shared, and a lock in it need not be seen from here); a folder goes when its spool is empty,
-and stays otherwise; no sidecar outlives the hub.
+(the state directory may be shared, and a lock in it need not be seen from here); a folder goes when its traces are
+stored and the hub knows how its captures ended, and stays otherwise; no sidecar outlives the hub.
 """
 
 import asyncio
 import shutil
 import socket
-from pathlib import Path
 from typing import Final
 
 from fleetprof_cli.local.child import child_command
@@ -20,6 +21,7 @@ from fleetprof_cli.terminal.status_text import size_text
 
 _GRACE_S: Final = 120
 _STARTS_WITHIN_S: Final = 20.0
+_LOOK_EVERY_S: Final = 0.2
 
 
 async def send_leftovers(state: StateDirectory) -> None:
@@ -28,13 +30,16 @@ async def send_leftovers(state: StateDirectory) -> None:
         record = folder.record()
         if record is None or record.host_name != socket.gethostname() or folder.is_alive():
             continue
-        if not (unsent := folder.unsent_bytes()):
+        if unsent := folder.unsent_bytes():
+            say(f"sending {size_text(unsent)} of traces that the job {record.name!r} could not store before it ended")
+        elif folder.holds_captures():
+            say(f"the job {record.name!r} ended during a capture while no hub ran: finishing that capture")
+        else:
             continue
-        say(f"sending {size_text(unsent)} of traces that the job {record.name!r} could not store before it ended")
         try:
             await _send(folder, record, state)
         except (Failure, OSError) as error:
-            say(f"they stay in {folder.spool}: {error or 'the sidecar took too long'}")
+            say(f"what it left stays in {folder.spool}: {error or 'the sidecar took too long'}")
             continue
         if folder.unsent_bytes():
             say(f"not all of them could be stored; they stay in {folder.spool} (log: {folder.log})")
@@ -59,7 +64,7 @@ async def _send(folder: RunFolder, record: RunRecord, state: StateDirectory) -> 
                 start_new_session=True,
             )
         try:
-            await _await_socket(directory / "dynolog", sidecar)
+            await _await_sidecar(state, folder, sidecar)
             sidecar.terminate()  # which means: send what is finished, then end
             await asyncio.wait_for(sidecar.wait(), _GRACE_S + _STARTS_WITHIN_S)
         finally:
@@ -70,9 +75,12 @@ async def _send(folder: RunFolder, record: RunRecord, state: StateDirectory) -> 
         shutil.rmtree(directory, ignore_errors=True)
 
 
-async def _await_socket(path: Path, sidecar: asyncio.subprocess.Process) -> None:
-    async with asyncio.timeout(_STARTS_WITHIN_S):
-        while not await asyncio.to_thread(path.exists):
+async def _await_sidecar(state: StateDirectory, folder: RunFolder, sidecar: asyncio.subprocess.Process) -> None:
+    """Returns when the hub has heard from it, so that it knows all that the journal holds."""
+    from fleetprof_cli.local.hub_client import HubClient
+
+    async with asyncio.timeout(_STARTS_WITHIN_S), HubClient(state) as hub:
+        while not any(one.identity.pod_name == folder.path.name for one in await hub.fleet()):
             if sidecar.returncode is not None:
                 raise Failure(f"the sidecar ended with code {sidecar.returncode}")
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(_LOOK_EVERY_S)

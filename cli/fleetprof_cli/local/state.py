@@ -18,6 +18,7 @@ import errno
 import fcntl
 import os
 import secrets
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -126,6 +127,13 @@ class StateDirectory:
             return msgspec.json.decode(self.hub_file.read_bytes(), type=HubRecord)
         except (OSError, msgspec.DecodeError):
             return None
+
+    def is_hub_alive(self) -> bool:
+        """Tells whether the hub that was started here still runs; one on another machine is believed to."""
+        record = self.hub()
+        if record is None or record.host_name != socket.gethostname():
+            return record is not None
+        return Path(f"/proc/{record.pid}").exists()
 
 
 def _write_once(path: Path, text: str) -> None:

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fleetprof_api.memory_shortage import SERVICE
@@ -57,6 +58,41 @@ def test_traces_that_could_not_be_stored_are_sent_by_the_next_hub(
     report = json.loads(fleetprof("report", uid, "-o", "json").stdout)
     assert [rank["rank"] for rank in report["ranks"]] == [0, 1]
     assert "traces that the job 'sim' could not store" in (tmp_path / "up2.log").read_text()
+
+
+@pytest.mark.parametrize(("number", "reason"), [(signal.SIGTERM, "ProcessExited"), (signal.SIGKILL, "ProcessKilled")])
+def test_a_capture_whose_job_ends_while_no_hub_runs_is_finished_by_the_next_hub(
+    start: Callable[..., subprocess.Popen[bytes]],
+    fleetprof: Callable[..., Finished],
+    state: StateDirectory,
+    tmp_path: Path,
+    number: signal.Signals,
+    reason: str,
+) -> None:
+    """Rank 0 is stored; then the hub dies, and after it the whole job, before rank 1 has begun its trace."""
+
+    def find_capture() -> dict[str, Any]:
+        return next(one for one in json.loads(fleetprof("list", "-o", "json").stdout)["captures"] if one["uid"] == uid)
+
+    first = start("up", "--no-ui", log="up.log")
+    wait_until(state.hub, "the hub")
+    simulation = f'"{SIMULATION}" --directory "$KINETO_IPC_SOCKET_DIR" --ranks 2 --poll-ms 300'
+    trainers = f'exec "{sys.executable}" {simulation} --fault late_steps=400 --fault farewell --faulty-rank 1'
+    job = start("run", "--name", "sim", "--", "bash", "-c", trainers, log="job.log")
+    wait_until(lambda: fleetprof("list", "-o", "json").stdout.count('"step": ') >= 2, "two ranks")
+    options = ("--iterations", "10", "--canary", "never", "--no-wait", "-o", "text")
+    uid = fleetprof("capture", *options).stdout.strip()
+    wait_until(lambda: "UPLOADED" in json.dumps(find_capture()), "rank 0's trace")
+    first.kill()
+    first.wait()
+    os.killpg(job.pid, number)
+    job.wait(60)
+
+    start("up", "--no-ui", log="up2.log")
+    wait_until(lambda: find_capture()["finished"], f"the capture's end; {tmp_path / 'up2.log'}")
+    assert reason in json.dumps(find_capture())
+    assert [rank["rank"] for rank in json.loads(fleetprof("report", uid, "-o", "json").stdout)["ranks"]] == [0]
+    wait_until(lambda: not run_folders(state), "the folder to go")
 
 
 @pytest.mark.parametrize(("command", "code"), [("no-such-program", 127), (__file__, 126)])

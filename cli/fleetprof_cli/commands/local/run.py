@@ -1,7 +1,8 @@
 """`fleetprof run -- COMMAND`: the command with Kineto switched on and a sidecar beside it, and nothing else changed.
 
 Guarantees: the command runs whatever happens to us, and its exit code is ours; signals reach it once; the sidecar ends
-after it within a bound; no socket and no directory stays behind, except finished traces that could not be stored.
+after it within a bound; no socket and no directory stays behind, except finished traces that could not be stored and
+captures whose end no hub could be told.
 """
 
 import os
@@ -174,7 +175,7 @@ def _prepare(
         arguments += ["--label", label]
     sidecar = SidecarProcess(arguments, log=folder.log, socket=directory / "dynolog")
     # The spool may be cleared only after the sidecar has ended: callbacks run in reverse order.
-    cleanup.callback(_leave, folder)
+    cleanup.callback(_leave, folder, state if "--state" in link else None)
     cleanup.callback(sidecar.stop, linger)
     if not sidecar.start():
         sidecar.kill()
@@ -195,12 +196,14 @@ def _run(words: Sequence[str], environment: Mapping[str, str], sidecar: SidecarP
     return job.wait_for(pid, sidecar.look_after if sidecar else lambda: 3600.0)
 
 
-def _leave(folder: RunFolder) -> None:
-    """Removes the run's folder, or says what is still in it."""
+def _leave(folder: RunFolder, state: StateDirectory | None) -> None:
+    """Removes the run's folder, or says what is still in it; `state`: where the hub is looked up."""
     unsent = folder.unsent_bytes()
     if unsent:
         size = say_bytes(unsent)
         say(f"{size} of traces could not be stored yet and stay in {folder.spool}; `fleetprof up` sends them")
+    elif state is not None and not state.is_hub_alive() and folder.holds_captures():
+        say("the job ended during a capture while no hub ran; the next `fleetprof up` finishes that capture")
     else:
         folder.remove()
 

@@ -1,8 +1,8 @@
 """The folder of one `fleetprof run` below the state directory.
 
 Guarantees: it is 0700 and belongs to one run; a run that is alive holds its lock, so that others can tell; what a
-finished run has not stored stays in its spool. The agent lies in it, where no other user can ever put anything: a
-job's children may have it on PYTHONPATH for longer than the run lasts.
+finished run has not stored, or could not tell a hub, stays in its spool. The agent lies in it, where no other user can
+ever put anything: a job's children may have it on PYTHONPATH for longer than the run lasts.
 """
 
 import fcntl
@@ -77,6 +77,10 @@ class RunFolder:
     def unsent_bytes(self) -> int:
         """Size of the traces that wait in the spool."""
         return sum(file.stat().st_size for file in self.spool.rglob("*.gz") if file.is_file())
+
+    def holds_captures(self) -> bool:
+        """Tells whether the sidecar's journal has captures that no hub has released."""
+        return any(self.spool.glob("journal/*.json"))
 
     def remove(self) -> None:
         """Deletes the folder and all in it."""

@@ -55,7 +55,8 @@ def _give_up_lost(state: CaptureState, now_unix_ns: int) -> None:
                 state.give_up(entry, Reason.SIDECAR_LOST, text)
             elif is_late:
                 seconds = patience_ns // SECOND_NS
-                text = f"its sidecar has not been heard of for {seconds} s: the pod is gone, or cannot reach the hub"
+                whose = "the pod" if entry.pod_uid else "its machine or its `fleetprof run`"
+                text = f"its sidecar has not been heard of for {seconds} s: {whose} is gone, or cannot reach the hub"
                 state.give_up(entry, Reason.SIDECAR_LOST, text)
 
 
