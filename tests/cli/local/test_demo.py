@@ -1,15 +1,20 @@
 """`fleetprof demo`: the whole way on real PyTorch, and nothing left behind."""
 
 import json
+import os
+import pty
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 import pytest
+from cli.local.test_ui import open_page
 from fleetprof_api.report.report import Report, read_report
 from fleetprof_api.report.stragglers import Stragglers, Undecided
 from fleetprof_cli.commands.local.demo import choose_more_iterations
@@ -20,19 +25,27 @@ Finished = subprocess.CompletedProcess[str]
 
 
 @pytest.mark.torch
-def test_the_demo_trains_captures_and_reports(
-    fleetprof: Callable[..., Finished], sockets: Path, tmp_path: Path
+def test_the_demo_trains_captures_reports_and_at_a_terminal_serves_both_captures(
+    environment: dict[str, str], sockets: Path, tmp_path: Path
 ) -> None:
-    result = fleetprof("demo", "--out", str(tmp_path / "demo"), "--ranks", "2", "--iterations", "3")
-    assert result.returncode == 0, result.stderr
+    words = ("demo", "--out", str(tmp_path / "demo"), "--ranks", "2", "--iterations", "3")
+    with start_at_terminal(environment, tmp_path, *words) as demo:
+        served = "job and hub have ended; the browser shows both captures until Ctrl-C"
+        wait_until(lambda: served in (tmp_path / "terminal").read_text() or demo.poll() is not None, "the end", 180)
+        browser = open_page(tmp_path / "terminal")
+        wait_until(lambda: len(browser.client.get("/requests").json()["items"]) == 2, "both captures")
+        browser.client.close()
+        demo.send_signal(signal.SIGINT)
+        terminal = (tmp_path / "terminal").read_text()
+        assert demo.wait(60) == 0, terminal
     report = read_report((tmp_path / "demo" / "report.json").read_bytes())
-    more = re.search(r"3 iterations are too few here to tell who is late; capturing (\d+)", result.stderr)
+    more = re.search(r"3 iterations are too few here to tell who is late; capturing (\d+)", terminal)
     shown = int(more[1]) if more else 3
     assert [(rank.rank, len(rank.iterations)) for rank in report.ranks] == [(0, shown), (1, shown)]
     assert report.start.same_first_iteration is True
     page = (tmp_path / "demo" / "report.html").read_text()
     assert page.lstrip().lower().startswith("<!doctype html>")
-    assert report.title in result.stdout
+    assert report.title in (tmp_path / "stdout").read_text()
     assert_nothing_is_left(sockets, tmp_path)
 
 
@@ -60,6 +73,39 @@ def test_an_undecided_demo_is_captured_again_with_more_iterations(
     assert choose_more_iterations(Report(stragglers=found), iterations) == more
 
 
+@contextmanager
+def start_at_terminal(environment: dict[str, str], folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command with a terminal as stdin and stderr; what it says there goes to FOLDER/terminal."""
+    ours, theirs = pty.openpty()
+    with (folder / "stdout").open("wb") as stdout:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "fleetprof_cli.main", *words],
+            env=environment,
+            stdin=theirs,
+            stdout=stdout,
+            stderr=theirs,
+            start_new_session=True,
+        )
+    os.close(theirs)
+
+    def copy() -> None:
+        with (folder / "terminal").open("wb", buffering=0) as shown, suppress(OSError):
+            while data := os.read(ours, 65536):  # at the end of the last writer: EIO
+                shown.write(data)
+
+    (folder / "terminal").touch()
+    copying = threading.Thread(target=copy)
+    copying.start()
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.wait()
+        copying.join()
+        os.close(ours)
+
+
 def assert_nothing_is_left(sockets: Path, folder: Path) -> None:
     assert list(sockets.glob("fp*/*")) == []
     assert [line for line in processes_of(1) if str(folder / "demo") in line[2]] == []
@@ -74,6 +120,9 @@ def test_a_demo_that_holds_can_be_captured_until_ctrl_c(
     log = tmp_path / "log"
     wait_until(lambda: "go on until Ctrl-C" in log.read_text() or demo.poll() is not None, "the demo", 120)
     assert demo.poll() is None, log.read_text()
+    page = open_page(log)
+    assert page.client.get("/whoami").json()["may_capture"] is True
+    page.client.close()
     result = fleetprof("capture", "--state", str(tmp_path / "demo" / "state"), "--iterations", "3", "-o", "json")
     assert result.returncode == 0, result.stderr
     assert [rank["state"] for rank in json.loads(result.stdout)["ranks"]] == ["UPLOADED"]

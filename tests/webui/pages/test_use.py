@@ -203,6 +203,13 @@ def test_launches_show_both_savings(page: Page) -> None:
     expect(table.get_by_role("columnheader", name="Maximum shift")).to_be_visible()
 
 
+def test_a_captures_name_leads_to_its_report_and_its_state_to_the_request(page: Page) -> None:
+    page.goto("/fleet/team-a/Job/llama")
+    row = page.get_by_role("row").filter(has_text="healthy-name")
+    expect(row.get_by_role("link", name="healthy-name")).to_have_attribute("href", "/reports/team-a/healthy")
+    expect(row.get_by_role("link", name="Complete")).to_have_attribute("href", "/requests/team-a/healthy")
+
+
 def test_a_workload_shows_its_last_day(page: Page) -> None:
     page.goto("/fleet/team-a/Job/llama")
     day = page.locator("#day")

@@ -2,7 +2,8 @@
 
 Guarantees: where the first capture has too few iterations to tell who is late, as on a busy machine, the second has
 more and is the one that is shown last. Everything goes through the same commands that a user has; all that it started
-has ended when it ends, by process id, also by Ctrl-C, SIGTERM or SIGHUP at any moment; what it shows lies in OUT.
+has ended when it ends, by process id, also by Ctrl-C, SIGTERM or SIGHUP at any moment; what it shows lies in OUT. A
+person at a terminal gets the web UI at the end, when the training has stopped; a script gets the command for it.
 """
 
 import asyncio
@@ -34,6 +35,7 @@ from fleetprof_cli.local.capture import take_capture
 from fleetprof_cli.local.child import child_command
 from fleetprof_cli.local.hub_client import HubClient, NoHub
 from fleetprof_cli.local.state import StateDirectory
+from fleetprof_cli.local.web_ui.foreground import serve_until_stopped
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.store_location import StoreLocation, open_store
 from fleetprof_cli.terminal.reports import print_report
@@ -60,7 +62,7 @@ _MADE: Final = ("report.json", "report.html", "up.log", "job.log", "state", "sto
 @click.option("--ranks", type=click.IntRange(1, 64), default=4, show_default=True, help="Training processes.")
 @click.option("--iterations", type=click.IntRange(1, 100), default=20, show_default=True, help="Iterations to capture.")
 @click.option("--python", metavar="PATH", default=sys.executable, help="Interpreter with PyTorch  [default: this one].")
-@click.option("--hold", is_flag=True, help="Leave job and hub running until Ctrl-C, to try the other commands.")
+@click.option("--hold", is_flag=True, help="Leave job, hub and web UI running until Ctrl-C, to try the other commands.")
 def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) -> None:
     """Train a small model on four ranks, capture it and show the report."""
     facts = find_torch(python)
@@ -96,11 +98,14 @@ def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) 
             _show(out, second)
         place, program = shlex.quote(str(state.path)), _name_program()
         say(f"both captures:  {program} diff {first.uid} {second.uid} --state {place}")
-        say(f"in the browser: {program} ui --state {place}")
         if hold:
             say(f"job and hub go on until Ctrl-C; try: {program} capture --state {place} --iterations 10")
-            _hold()
+            serve_until_stopped(state, state.store(), opens_browser=False)
         say("stopping the job and the hub")
+    if sys.stdin.isatty() and sys.stderr.isatty() and not hold:
+        say("job and hub have ended; the browser shows both captures until Ctrl-C")
+        serve_until_stopped(state, state.store(), opens_browser=False)
+    say(f"in the browser: {program} ui --state {place}")
     sys.exit(exit_code(first) or exit_code(second))
 
 
@@ -236,14 +241,6 @@ def _end_in_order_by_signals() -> None:
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, leave)
-
-
-def _hold() -> None:
-    try:
-        while True:
-            signal.pause()
-    except KeyboardInterrupt:
-        return
 
 
 def _tail(log: Path) -> Sequence[str]:

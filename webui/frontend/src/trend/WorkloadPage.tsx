@@ -101,7 +101,7 @@ function columns(base: string | undefined, setBase: (base: string | undefined) =
       width: "230px",
       cell: (row) => (
         <div className="two-lines">
-          <Link to="/requests/$namespace/$uid" params={{ namespace: row.namespace, uid: row.uid }}>
+          <Link to={row.figures ? "/reports/$namespace/$uid" : "/requests/$namespace/$uid"} params={{ namespace: row.namespace, uid: row.uid }}>
             <Name text={row.name || row.uid} most={40} />
           </Link>
           <span className="quiet">{formatDate(row.submitted_unix_ns)}</span>
@@ -120,7 +120,16 @@ function columns(base: string | undefined, setBase: (base: string | undefined) =
           <span className="quiet">{row.problem ? <Name text={row.problem} most={120} /> : "no report"}</span>
         ),
     },
-    { id: "state", header: "State", width: "150px", cell: (row) => <StateMark state={row.state} finished={row.finished} /> },
+    {
+      id: "state",
+      header: "State",
+      width: "150px",
+      cell: (row) => (
+        <Link to="/requests/$namespace/$uid" params={{ namespace: row.namespace, uid: row.uid }} title="The request, rank by rank">
+          <StateMark state={row.state} finished={row.finished} />
+        </Link>
+      ),
+    },
     { id: "ranks", header: "Ranks", width: "64px", numeric: true, cell: (row) => row.figures?.rank_count ?? "–" },
     { id: "iteration", header: "Iteration", width: "92px", numeric: true, cell: (row) => formatDuration(row.figures?.iteration_ns) },
     { id: "busy", header: "Busy", width: "112px", numeric: true, cell: (row) => <ShareBar share={share(row.figures?.busy_permille)} color="--compute" /> },
