@@ -10,6 +10,7 @@ stored and the hub knows how its captures ended, and stays otherwise; no sidecar
 import asyncio
 import shutil
 import socket
+import time
 from typing import Final
 
 from fleetprof_cli.local.child import child_command
@@ -30,11 +31,15 @@ async def send_leftovers(state: StateDirectory) -> None:
         record = folder.record()
         if record is None or record.host_name != socket.gethostname() or folder.is_alive():
             continue
+        if not (folder.unsent_bytes() or folder.holds_captures()):
+            continue
+        await _await_spool(folder)
         if unsent := folder.unsent_bytes():
             say(f"sending {size_text(unsent)} of traces that the job {record.name!r} could not store before it ended")
         elif folder.holds_captures():
             say(f"the job {record.name!r} ended during a capture while no hub ran: finishing that capture")
         else:
+            folder.remove()
             continue
         try:
             await _send(folder, record, state)
@@ -73,6 +78,15 @@ async def _send(folder: RunFolder, record: RunRecord, state: StateDirectory) -> 
                 await sidecar.wait()
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+async def _await_spool(folder: RunFolder) -> None:
+    """Returns when no sidecar works on the spool any more: that of a run that was killed has told the hub itself."""
+    end = time.monotonic() + _GRACE_S
+    while folder.is_served():
+        if time.monotonic() > end:
+            return
+        await asyncio.sleep(_LOOK_EVERY_S)
 
 
 async def _await_sidecar(state: StateDirectory, folder: RunFolder, sidecar: asyncio.subprocess.Process) -> None:

@@ -65,14 +65,11 @@ class RunFolder:
 
     def is_alive(self) -> bool:
         """Tells whether its `fleetprof run` still runs."""
-        try:
-            with (self.path / "lock").open("r") as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return False
+        return _is_locked(self.path / "lock")
+
+    def is_served(self) -> bool:
+        """Tells whether a sidecar works on its spool: one outlives a killed run until its uploads are through."""
+        return _is_locked(self.spool / "lock")
 
     def unsent_bytes(self) -> int:
         """Size of the traces that wait in the spool."""
@@ -85,6 +82,17 @@ class RunFolder:
     def remove(self) -> None:
         """Deletes the folder and all in it."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        with path.open("r") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def new_run_folder(state: StateDirectory, name: str) -> RunFolder:
