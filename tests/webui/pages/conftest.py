@@ -88,7 +88,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keeps a file's tests in one worker, so that its browser is started once."""
     here = Path(__file__).parent
     for item in items:
-        if item.path.parent == here:
+        if here in item.path.parents:
             item.add_marker(pytest.mark.xdist_group(f"pages {item.path.stem}"))
 
 

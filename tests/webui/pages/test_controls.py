@@ -10,12 +10,10 @@ from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger, RankState
 from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.local import LocalSite
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
-from .test_timeline import PERFETTO
+from .looking import PERFETTO, REPORT, STREAMS, open_whole, rows_of
 
-REPORT: Final = "/reports/team-a/slow"
-STREAMS: Final = "/reports/team-c/streams"
 ADDRESSES: Final = (
     "/fleet",
     "/fleet?compare=team-a/slow",
@@ -97,18 +95,6 @@ _LINE: Final = re.compile(
 )
 
 
-def open_whole(page: Page, address: str) -> None:
-    """Opens a page with all that comes when it is scrolled to."""
-    page.goto(address)
-    page.wait_for_load_state("networkidle")
-    for down in range(0, page.evaluate("document.body.scrollHeight"), 700):
-        page.evaluate(f"scrollTo(0, {down})")
-        page.wait_for_timeout(20)
-    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-    page.wait_for_load_state("networkidle")
-    expect(page.locator(".loading")).to_have_count(0)
-
-
 def find_controls(page: Page) -> set[tuple[str, str]]:
     """Role and name of all controls, as a screen reader has them; what sorts and what filters is told apart."""
     found = {
@@ -123,8 +109,8 @@ def find_controls(page: Page) -> set[tuple[str, str]]:
 
 
 def test_each_control_has_a_test_and_each_link_leads_somewhere(page: Page) -> None:
-    folder = Path(__file__).parent
-    tests = {name for one in folder.glob("test_*.py") for name in re.findall(r"^def (test_\w+)", one.read_text(), re.M)}
+    modules = Path(__file__).parent.rglob("test_*.py")
+    tests = {name for one in modules for name in re.findall(r"^def (test_\w+)", one.read_text(), re.M)}
     unused = set(CONTROLS)
     unknown = set()
     followed: set[str] = set()
@@ -244,44 +230,6 @@ def test_each_field_of_a_capture_is_in_its_yaml(page: Page) -> None:
     expect(page.get_by_text("kubectl create -n team-q")).to_be_visible()
 
 
-def test_a_point_of_a_trend_opens_its_report(page: Page) -> None:
-    for measure in ("Iteration time", "Busy", "Exposed communication"):
-        page.goto("/fleet/team-a/Job/llama")
-        point = page.get_by_role("button", name=re.compile(f"^{measure} .*, report of")).first
-        if measure == "Busy":
-            point.press("Enter")
-        else:
-            point.click()
-        expect(page.locator(".verdict-sentence")).to_contain_text("Rank 2")
-
-
-def test_two_captures_of_a_workload_are_compared(page: Page) -> None:
-    page.goto("/fleet/team-a/Job/llama")
-    page.wait_for_load_state("networkidle")  # the day's charts move the table down
-    page.get_by_role("button", name="Compare").first.click()
-    page.get_by_role("button", name="Stop").click()
-    page.get_by_role("button", name="Compare").first.click()
-    page.get_by_role("link", name="with this").first.click()
-    expect(page).to_have_url(
-        re.compile(r"/diff\?base=team-a/\w+&new=team-a/\w+|/diff\?base=team-a%2F\w+&new=team-a%2F\w+")
-    )
-    titles = page.locator("main").get_by_role("link", name=re.compile("-name$"))
-    first = titles.first.inner_text()
-    page.get_by_role("link", name="Swap").click()
-    expect(titles.last).to_have_text(first)
-
-
-def test_a_report_is_compared_with_another_of_its_job_or_with_another_job(page: Page) -> None:
-    page.goto(REPORT)
-    page.get_by_role("link", name="Compare", exact=True).click()
-    expect(page).to_have_url(re.compile(r"/fleet/team-a/Job/llama\?compare=team-a(/|%2F)\w+"))
-    expect(page.get_by_role("link", name="with this").first).to_be_visible()
-    page.get_by_role("link", name="another workload").click()
-    expect(page.locator(".compare-bar")).to_contain_text("Comparing")
-    page.get_by_role("link", name="with this").first.click()
-    expect(page).to_have_url(re.compile(r"/diff\?base="))
-
-
 def test_a_trace_opens_in_perfetto(page: Page) -> None:
     page.context.route(
         "https://ui.perfetto.dev/**", lambda route: route.fulfill(body=PERFETTO, content_type="text/html")
@@ -304,16 +252,6 @@ def test_who_signs_out_sees_nothing(browser: Browser, site: LocalSite) -> None:
     expect(page).to_have_url(re.compile("/fleet$"))
     expect(page.get_by_role("alert")).to_contain_text("fleetprof ui")
     context.close()
-
-
-def test_the_whole_time_comes_back(page: Page) -> None:
-    page.goto(f"{REPORT}/timeline")
-    page.locator(".timeline-scroll canvas[data-loading=false]").wait_for()
-    page.get_by_role("application").focus()
-    page.keyboard.press("w")
-    expect(page).to_have_url(re.compile("%22end%22%3A[1-9]"))
-    page.get_by_role("button", name="Whole time").click()
-    expect(page).to_have_url(re.compile("%22end%22%3A0"))
 
 
 def test_the_ledger_shows_only_those_that_failed(page: Page, shown: MemoryStore) -> None:
@@ -343,65 +281,9 @@ def test_the_heat_map_is_a_table_when_asked(page: Page) -> None:
     expect(section.locator(".heat-cells")).to_be_visible()
 
 
-def test_kernels_are_searched_and_only_outliers_shown(page: Page) -> None:
-    page.goto(f"{REPORT}#kernels")
-    rows = page.get_by_role("region", name="Kernels").locator("tbody tr")
-    expect(rows.first).to_be_visible()
-    whole = rows.count()
-    page.get_by_label("only those").check()
-    expect(page).to_have_url(re.compile("outliers=only"))
-    assert 0 < rows.count() <= whole
-    page.get_by_label("only those").uncheck()
-    page.get_by_label("Search kernels").fill("nothing-has-this-name")
-    expect(page.get_by_text("No kernel has this in its name")).to_be_visible()
-
-
-def test_a_slow_stream_of_a_kernel_stands_out(page: Page) -> None:
-    page.goto(f"{STREAMS}#kernels")
-    section = page.locator("#kernels")
-    table = section.get_by_role("region", name="Kernels")
-    row = table.locator("tbody tr", has_text="gemm")
-    row.get_by_role("button", name="Launches of gemm").focus()
-    page.keyboard.press("Enter")
-    expect(section).to_contain_text("1 rank with this kernel among the 8 longest")
-    section.get_by_label("Compare the launches of a kernel").select_option("its streams")
-    # The slow one takes 32 µs, the fast one 12 µs with a standard deviation of 1.41 µs.
-    expect(row).to_contain_text("20 ▲ 14.1 σ")
-    parts = page.get_by_role("region", name="One kernel by stream").locator("tbody tr")
-    expect(parts).to_have_count(3)
-    assert [part.locator("td").all_inner_texts()[:4] for part in parts.all()] == [
-        ["All", "7", "144 µs", "20.6 µs"],
-        ["20", "3", "96.0 µs", "32.0 µs"],
-        ["7", "4", "48.0 µs", "12.0 µs"],
-    ]
-    expect(parts.locator(".box-plot .violin")).to_have_count(3)
-    expect(parts.locator(".outlier")).to_have_text(["▲ 14.1 σ", "▼ 12.2 σ"])
-    page.reload()
-    expect(parts).to_have_count(3)
-    page.get_by_label("only those").check()
-    expect(table.locator("tbody tr")).to_have_count(1)
-    section.get_by_role("button", name="Close").click()
-    expect(parts).to_have_count(0)
-
-
-def test_a_late_ranks_kernel_is_compared_with_the_other_ranks(page: Page) -> None:
-    page.goto(f"{REPORT}?kernel=compute backward_0&sigma=6#kernels")
-    parts = page.get_by_role("region", name="One kernel by rank").locator("tbody tr")
-    expect(parts).to_have_count(5)
-    expect(parts.locator(".box-plot rect")).to_have_count(5)
-    expect(parts.locator(".box-plot .violin")).to_have_count(5)
-    expect(parts.nth(3).locator(".outlier")).to_contain_text("▲")
-    expect(parts.locator(".outlier")).to_have_count(1)
-
-
 def test_requests_are_searched(page: Page) -> None:
     page.goto("/requests")
     rows = rows_of(page, "Requests")
     expect(rows.nth(3)).to_be_visible()
     page.get_by_label("Search requests").fill("healthy")
     expect(rows).to_have_count(1)
-
-
-def rows_of(page: Page, table: str) -> Locator:
-    """The rows of a table by its name."""
-    return page.get_by_role("region", name=table).locator("tbody tr")

@@ -1,13 +1,13 @@
 """Every page, in both themes: it shows what it is for, and hinders nobody who reads with a screen reader."""
 
 import re
-from pathlib import Path
 
 import pytest
 from harness.browser import keep_picture
 from playwright.sync_api import Page
 
-AXE = Path(__file__).parents[3] / "webui" / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+from .looking import find_serious
+
 PAGES = {
     "/fleet": "llama",
     "/fleet#jobs": "runs, no capture under its name",
@@ -46,14 +46,3 @@ def test_pages_fit_a_phone(page: Page) -> None:
     brand = page.locator(".brand").bounding_box()
     assert brand
     assert brand["height"] < 30, "its name stands in one line"
-
-
-def find_serious(page: Page) -> list[str]:
-    """What axe finds that keeps people out."""
-    page.evaluate(AXE.read_text())
-    result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [
-        f"{found['id']}: {found['help']} {[node['html'][:160] for node in found['nodes'][:3]]}"
-        for found in result["violations"]
-        if found["impact"] in ("serious", "critical")
-    ]

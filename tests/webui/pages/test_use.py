@@ -12,18 +12,7 @@ from fleetprof_webui.local import LocalSite
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
-# Of a canvas: how many of its pixels are drawn, and how many colours they have.
-PIXELS = """canvas => {
-    const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
-    const colors = new Set();
-    let drawn = 0;
-    for (let at = 0; at < data.length; at += 4) {
-        if (data[at + 3] === 0) continue;
-        drawn += 1;
-        colors.add((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);
-    }
-    return {drawn: drawn / (data.length / 4), colors: colors.size};
-}"""
+from .looking import PIXELS
 
 # Of the last day: where its axis begins and ends, where the marks are, where the lines of each chart are; px.
 AXIS = """() => {

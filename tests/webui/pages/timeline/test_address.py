@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 from playwright.sync_api import Page, expect
 
-from .test_timeline import TIMELINE, open_timeline, state_of, tree, wait_for_state
+from ..looking import PIXELS
+from .views import TIMELINE, choose_widest, open_timeline, state_of, tree, wait_for_state
 
 SCROLLED = ".timeline-scroll"
 
@@ -15,6 +16,22 @@ SCROLLED = ".timeline-scroll"
 def address_of(view: str | dict[str, Any]) -> str:
     """The timeline with this view in its address."""
     return f"{TIMELINE}?view={quote(view if isinstance(view, str) else json.dumps(view))}"
+
+
+def test_an_address_opens_the_same_view_again(page: Page) -> None:
+    picture = open_timeline(page)
+    choose_widest(page, picture)
+    wait_for_state(page, "%22chosen%22%3A%7B")
+    page.get_by_role("application").focus()
+    page.keyboard.press("m")
+    wait_for_state(page, "%22mark%22%3A%5B")
+    page.get_by_label(re.compile("Group below")).fill("12")
+    before = wait_for_state(page, "%22group%22%3A12")
+    caption = page.locator(".timeline-chosen").inner_text()
+    pixels = open_timeline(page, page.url).evaluate(PIXELS)
+    assert state_of(page) == before
+    expect(page.locator(".timeline-chosen")).to_have_text(caption, use_inner_text=True)
+    assert open_timeline(page, page.url).evaluate(PIXELS) == pixels
 
 
 def test_an_address_keeps_the_opened_lines_of_the_tree_and_the_scroll_of_the_rows(page: Page) -> None:
