@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_cli.commands.installation.doctor import choose_interpreter
 from fleetprof_cli.doctor.checks import (
     Verdict,
     check_state,
@@ -281,6 +282,21 @@ def test_a_job_without_the_agent_is_warned_of_its_forks() -> None:
 def test_no_sidecar_at_all_is_a_warning() -> None:
     (check,) = judge_fleet([], NOW)
     assert check.verdict == Verdict.WARN
+
+
+@pytest.mark.parametrize("has_torch", [True, False])
+def test_without_a_flag_the_interpreter_beside_fleetprof_is_checked_if_it_can_train(
+    has_torch: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    other = tmp_path / "python"
+    other.touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    packages = tmp_path / "packages"
+    (packages / "torch").mkdir(parents=True)
+    (packages / "torch" / "__init__.py").touch()
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    monkeypatch.setattr(sys, "path", [str(packages)] if has_torch else [])
+    assert choose_interpreter() == (sys.executable if has_torch else str(other))
 
 
 def test_the_command_says_it_in_json_and_in_its_code(

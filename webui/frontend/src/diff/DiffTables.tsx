@@ -56,6 +56,9 @@ export function DiffTables({ diff }: { diff: Diff }) {
   );
 }
 
+/** Two ends, or one text where both read alike. */
+const formatInterval = (low: string, high: string) => (low === high ? low : `${low} … ${high}`);
+
 const MEASURES: Column<Measure>[] = [
   { id: "measure", header: "Measure", cell: ({ measure }) => measureName(measure) },
   { id: "before", header: "Before", width: "110px", numeric: true, cell: (row) => formatMeasure(row.before, row.unit) },
@@ -66,7 +69,7 @@ const MEASURES: Column<Measure>[] = [
     header: "Interval of the difference",
     width: "220px",
     numeric: true,
-    cell: (row) => (row.low == null || row.high == null ? "–" : `${formatMeasure(row.low, row.unit)} … ${formatMeasure(row.high, row.unit)}`),
+    cell: (row) => (row.low == null || row.high == null ? "–" : formatInterval(formatMeasure(row.low, row.unit), formatMeasure(row.high, row.unit))),
   },
   { id: "verdict", header: "Verdict", width: "150px", cell: (row) => VERDICTS[row.verdict ?? "not_judged"] },
 ];

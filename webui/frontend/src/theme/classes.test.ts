@@ -18,15 +18,15 @@ const rank: Record<string, number> = {
 
 test("the parts add up to the span, overlapped communication taken out of compute", () => {
   const parts = partsOf((name) => rank[name]);
-  expect(parts).toEqual([40, 10, 20, 5, 8, 6, 4, 7]);
+  expect(parts).toEqual([40, 10, 20, 5, 8, 6, 4, 7, 0]);
   expect(parts.reduce((sum, part) => sum + part)).toBe(rank.span);
   expect(parts).toHaveLength(TIME_CLASSES.length);
 });
 
 test("as a figure compute is whole, as the report has it", () => {
-  expect(figuresOf(partsOf((name) => rank[name]))).toEqual([50, 10, 20, 5, 8, 6, 4, 7]);
+  expect(figuresOf(partsOf((name) => rank[name]))).toEqual([50, 10, 20, 5, 8, 6, 4, 7, 0]);
 });
 
-test("idle time of a rank without causes is idle", () => {
-  expect(partsOf((name) => ({ compute: 1, idle: 9 })[name])).toEqual([1, 0, 0, 0, 0, 0, 0, 9]);
+test("idle time of a rank without a device has no cause but is time without an operator", () => {
+  expect(partsOf((name) => ({ compute: 1, idle: 9 })[name])).toEqual([1, 0, 0, 0, 0, 0, 0, 0, 9]);
 });

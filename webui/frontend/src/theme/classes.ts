@@ -22,6 +22,7 @@ export const TIME_CLASSES: readonly TimeClass[] = [
   { id: "idle_host", name: "Idle: host", color: "--host", sign: "letter", letter: "H", explanation: "Python, operators, launches and synchronisation of the host" },
   { id: "idle_optimizer", name: "Idle: optimizer", color: "--optimizer", sign: "letter", letter: "O", explanation: "the host was in Optimizer.step or zero_grad" },
   { id: "idle_other", name: "Idle: other", color: "--idle", sign: "hollow", letter: "", explanation: "waiting for other work or an event, or not known" },
+  { id: "idle_host_only", name: "Idle: no operator", color: "--idle", sign: "hollow", letter: "", explanation: "a rank without a device: no operator and no collective ran; the stages say what the host did" },
 ];
 
 /** The parts as figures: compute whole, as in the report, with what of it ran beside communication after it. */
@@ -34,6 +35,8 @@ export const figureName = ({ id, name }: TimeClass) => (id === "overlapped_commu
 export type Parts = Record<string, number>;
 type Measure = (name: string) => number | null | undefined;
 
+const IDLE_CAUSES = ["data_loading", "synchronization", "launching", "host", "optimizer", "waiting", "unknown"];
+
 /** The parts of one rank or total, ns, in the order of TIME_CLASSES; they add up to `span`. */
 export function partsOf(measure: Measure): number[] {
   const at = (name: string) => Math.max(0, measure(name) ?? 0);
@@ -42,6 +45,9 @@ export function partsOf(measure: Measure): number[] {
   const loading = at("idle_data_loading");
   const host = at("idle_host") + at("idle_launching") + at("idle_synchronization");
   const optimizer = at("idle_optimizer");
+  const rest = Math.max(0, idle - loading - host - optimizer);
+  // Only devices have causes: a host is idle when it runs no operator.
+  const causesAreKnown = IDLE_CAUSES.some((name) => measure(`idle_${name}`) != null);
   return [
     at("compute") - overlapped,
     overlapped,
@@ -50,6 +56,7 @@ export function partsOf(measure: Measure): number[] {
     loading,
     host,
     optimizer,
-    Math.max(0, idle - loading - host - optimizer),
+    causesAreKnown ? rest : 0,
+    causesAreKnown ? 0 : rest,
   ];
 }
