@@ -244,6 +244,16 @@ def search(page: Page, words: list[str]) -> list[float]:
     return took
 
 
+def search_arguments(page: Page, words: str) -> tuple[float, str]:
+    """How long a search in the arguments of the open rank's trace takes, ms, and what it says to have found."""
+    page.get_by_label("Search the names of events").fill(words)
+    began = time.perf_counter()
+    page.get_by_role("button", name="Search the arguments").click()
+    found = page.get_by_role("list", name="Arguments found").get_by_role("listitem").first
+    text = found.inner_text(timeout=120_000)
+    return 1000 * (time.perf_counter() - began), text
+
+
 def rate(times: list[float]) -> float:
     """Frames each second of their times."""
     return 1000 * (len(times) - 1) / (times[-1] - times[0])

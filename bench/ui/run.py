@@ -27,7 +27,7 @@ from figures import Figure, keep, quantile  # noqa: E402
 from fleetprof_webui.catalog.database import sqlite_url  # noqa: E402
 from harness.postgres.server import run_postgres  # noqa: E402
 from ui import fleet  # noqa: E402
-from ui.browser import CANVAS, Chromium, Paint, move, open_chromium, scroll, search, wait_until  # noqa: E402
+from ui.browser import CANVAS, Chromium, Paint, move, open_chromium, scroll, search, search_arguments, wait_until  # noqa: E402
 from ui.captures import KERNELS, LARGE, LATE_RANK, MANY, NAMESPACE, RANKS, WIDE, WITH_EVENTS, make_captures  # noqa: E402
 from ui.service import run_service  # noqa: E402
 
@@ -100,6 +100,10 @@ class UiBench:
                 f"{what}, search over all names", f"{max(took):.0f} ms at most", f"≤ {MOST_SEARCH_MS} ms",
                 max(took) <= MOST_SEARCH_MS,
             )  # fmt: skip
+        for words in ("stream 40", "allreduce", "correlation 64376"):
+            with chromium.page(path, WHOLE) as page:
+                took_ms, text = search_arguments(page, words)
+            self.add(f"{what}, search in its arguments for {words}", f"{took_ms / 1e3:.1f} s, {text.strip(': ')}")
         found = chromium.read_whole(f"/reports/{NAMESPACE}/{LARGE}/files/ranks/0/trace.json.gz")
         self.add(
             "rank: the same trace as JSON in the same browser",

@@ -117,6 +117,14 @@ def test_a_timeline_without_its_files_says_what_is_missing(page: Page, copy: Mem
     expect(page.get_by_role("alert")).to_contain_text("analyse the capture again")
 
 
+def test_arguments_of_a_trace_that_is_not_stored_cannot_be_searched(page: Page, copy: MemoryStore) -> None:
+    copy.delete([keys.trace_key(*COPY, 2)])
+    page.goto(f"{ADDRESS}/timeline")
+    page.get_by_label("Search the names of events").fill("stream 7")
+    page.get_by_role("button", name="Search the arguments on rank 2").click()
+    expect(page.get_by_text("The trace of rank 2 is not stored, so its arguments cannot be searched.")).to_be_visible()
+
+
 @pytest.mark.parametrize(("at", "message"), [(0, "A part is missing"), (-40, "The list of what rank 2 ran is missing")])
 def test_a_damaged_part_of_a_timeline_is_a_gap_that_says_so(
     page: Page, copy: MemoryStore, at: int, message: str

@@ -25,7 +25,9 @@ def test_names_of_events_are_text_and_nothing_else(page: Page) -> None:
 
 def test_the_search_says_where_it_looked_and_takes_a_rank_more(page: Page) -> None:
     open_timeline(page)
-    page.get_by_label("Search the names of events").fill("cudaStreamSynchronize")
+    page.get_by_label("Search the names of events").fill("cudaStreamSync")
+    page.get_by_role("list", name="Names found").get_by_role("button", name="cudaStreamSynchronize").click()
+    expect(page.get_by_label("Search the names of events")).to_have_value("cudaStreamSynchronize")
     found = page.get_by_role("list", name="Names found").get_by_role("button").first
     expect(page.get_by_text("Searched: all events of the open rank 2")).to_be_visible()
     count = re.search(r"(\d+) ×", found.inner_text())
@@ -63,3 +65,20 @@ def test_the_next_event_that_a_search_finds_is_shown_and_chosen(page: Page) -> N
     wait_for_state(page, f"%22start%22%3A{first['chosen']['start']}%7D")
     page.keyboard.press("p")
     expect(page.get_by_role("alert")).to_contain_text("no earlier event")
+
+
+def test_arguments_are_searched_in_the_trace_when_asked(page: Page) -> None:
+    open_timeline(page, "/reports/team-c/loop/timeline")
+    page.get_by_label("Search the names of events").fill("correlation: 2")
+    expect(page.get_by_text("No event has such a name.")).to_be_visible()
+    page.get_by_role("button", name="Search the arguments on rank 0").click()
+    found = page.get_by_role("list", name="Arguments found")
+    # By the trace: the launch of a kernel, and that kernel.
+    expect(found).to_contain_text("2 events of rank 0 with this in the arguments")
+    found.get_by_role("button", name="mse").click()
+    chosen = wait_for_state(page, "%22chosen%22%3A%7B")["chosen"]
+    assert (chosen["rank"], chosen["start"]) == (0, 360_000)
+    expect(page.locator(".timeline-chosen")).to_contain_text("mse")
+    page.get_by_label("Search the names of events").fill("correlation: 99999")
+    page.get_by_role("button", name="Search the arguments on rank 0").click()
+    expect(found).to_contain_text("0 events of rank 0")

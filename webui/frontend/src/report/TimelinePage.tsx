@@ -15,7 +15,7 @@ export default function TimelinePage() {
   const navigate = useNavigate({ from: "/reports/$namespace/$uid/timeline" });
   const state = useMemo(() => readState(parse(view)), [view]);
   // Of the address that was opened: the page writes those that follow.
-  const [unreadable] = useState(() => (view === undefined ? "" : nameUnreadable(parse(view), state)));
+  const [unreadable] = useState(() => (view ? nameUnreadable(parse(view), state) : ""));
   const { data: report } = useQuery(reportQuery(namespace, uid));
   const sampled = useMemo(() => (report ? sampledLines(report) : []), [report]);
   const place = report?.stragglers?.named[0]?.place;

@@ -13,9 +13,11 @@ import { obey } from "./commands";
 import { AXIS_HEIGHT } from "./draw/painter";
 import { Engine, type Hit } from "./engine";
 import type { RankHeader } from "./format/rank";
+import { goToEvent, goToNext } from "./finding";
 import { focusOf } from "./focus";
 import { commandOf, isMeant } from "./keyboard";
 import { describeFleet, fullRanks, heightOf, suggestRank } from "./layout/bands";
+import { Arguments } from "./panels/Arguments";
 import { Details } from "./panels/Details";
 import { Found } from "./panels/Found";
 import { Hover, says } from "./panels/Hover";
@@ -25,7 +27,7 @@ import { Minimap } from "./panels/Minimap";
 import { Notes } from "./panels/Notes";
 import { Toolbar } from "./panels/Toolbar";
 import { listen, openRank } from "./pointer";
-import { searchNames, type SampledLine } from "./search";
+import type { SampledLine } from "./search";
 import { WHOLE, type TimelineState } from "./state";
 import "./timeline.css";
 import { findCollectives } from "./tree/gaps";
@@ -40,7 +42,6 @@ interface Props {
   report: string;
 }
 
-const BESIDE_FOUND = 20;
 const LEAST_HEIGHT = 200;
 
 export function Timeline({ source, state, onStateChange, sampled, report }: Props) {
@@ -165,16 +166,7 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
   const nodes = tree?.value;
   const change = (part: Partial<TimelineState>) => engine.current?.change(part);
   const find = async (forward: boolean) => {
-    // The rank that is looked at, if it has such events.
-    const found = [...headers].map(([rank, each]) => ({ rank, names: searchNames(each, state.search).flatMap((one) => one.names) }));
-    const place = found.find(({ rank, names }) => rank === focus && names.length) ?? found.find(({ names }) => names.length);
-    if (!place || !store) return;
-    const { rank, names } = place;
-    const offset = engine.current?.scene?.ranks.get(rank)?.offset ?? 0;
-    const from = state.chosen?.rank === rank ? state.chosen.start : (engine.current?.view.start ?? 0) - offset;
-    const event = await store.find(rank, names, from, forward);
-    setMessage(event ? "" : `There is no ${forward ? "later" : "earlier"} event of such a name on rank ${rank}.`);
-    if (event) engine.current?.choose(rank, event.start, event.duration, event.name, BESIDE_FOUND);
+    if (engine.current && store) setMessage(await goToNext(engine.current, store, headers, focus, forward));
   };
   const cut = async () => {
     const { view, scene } = engine.current!;
@@ -213,6 +205,17 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
           full={fullRanks(fleet.header)}
           sampled={sampled}
           report={report}
+          inArguments={
+            header && store && (
+              <Arguments
+                key={`${focus} ${state.search}`}
+                rank={focus!}
+                words={state.search}
+                search={(rank, words) => store.searchArguments(rank, words)}
+                onChoose={(event) => engine.current && tell(goToEvent(engine.current, store, focus!, header, event))}
+              />
+            )
+          }
           onSearch={(search) => change({ search })}
           onFind={(forward) => tell(find(forward))}
           onOpen={(rank) => engine.current && openRank(engine.current, rank)}

@@ -1,6 +1,6 @@
 /** What the search found: names on the open ranks, lines of code in the report's samples; and what it looked through. */
 
-import { useMemo, type SubmitEvent } from "react";
+import { useMemo, type ReactNode, type SubmitEvent } from "react";
 import { Name } from "@/parts/Name";
 import { formatDuration } from "@/units/durations";
 import { formatShare, plural } from "@/units/quantities";
@@ -17,6 +17,8 @@ interface Props {
   sampled: readonly SampledLine[];
   /** The address of the report. */
   report: string;
+  /** The search in the arguments of a rank. */
+  inArguments: ReactNode;
   onSearch: (words: string) => void;
   onFind: (forward: boolean) => void;
   onOpen: (rank: number) => void;
@@ -25,7 +27,7 @@ interface Props {
 const SHOWN = 5;
 const RANKS_SHOWN = 4;
 
-export function Found({ words, headers, full, sampled, report, onSearch, onFind, onOpen }: Props) {
+export function Found({ words, headers, full, sampled, report, inArguments, onSearch, onFind, onOpen }: Props) {
   const found = useMemo(() => searchRanks(headers, words), [headers, words]);
   const lines = useMemo(() => searchLines(sampled, words), [sampled, words]);
   return (
@@ -65,6 +67,7 @@ export function Found({ words, headers, full, sampled, report, onSearch, onFind,
           <li className="quiet">Samples are counted, so a sampled line has no place on the time axis.</li>
         </ul>
       )}
+      {inArguments}
       <Covered headers={headers} full={full} sampled={sampled} onOpen={onOpen} />
     </div>
   );

@@ -10,6 +10,7 @@ export type Question =
   | { ask: "nodes"; id: number; rank: number }
   | { ask: "tile"; id: number; rank: number; level: number; tile: number }
   | { ask: "cut"; id: number; parts: CutPart[] }
+  | { ask: "arguments"; id: number; rank: number; words: string }
   | { ask: "find"; id: number; rank: number; names: number[]; from: number; forward: boolean };
 
 export type Answer = { id: number; value: unknown; problem?: undefined } | { id: number; problem: string };

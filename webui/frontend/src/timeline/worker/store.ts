@@ -2,6 +2,7 @@
 
 import type { Fleet } from "../format/fleet";
 import type { NodeColumns, RankHeader, Tile } from "../format/rank";
+import type { FoundArguments } from "./arguments";
 import type { CutPart } from "./cut";
 import type { FoundEvent } from "./find";
 import type { Answer, Question } from "./messages";
@@ -87,6 +88,13 @@ export class TimelineStore {
   /** The next event of these names, or the one before; null where there is none. */
   find(rank: number, names: number[], from: number, forward: boolean): Promise<FoundEvent | null> {
     return this.#promise({ ask: "find", rank, names, from, forward });
+  }
+
+  /** Events of a rank's trace by their arguments, and how to give that up. The answer rejects with a sentence for people. */
+  searchArguments(rank: number, words: string): { answer: Promise<FoundArguments>; cancel: () => void } {
+    const id = this.#next;
+    const answer = this.#promise<FoundArguments>({ ask: "arguments", rank, words });
+    return { answer, cancel: () => this.#send({ ask: "cancel", id }) };
   }
 
   #promise<T>(asking: Asking): Promise<T> {

@@ -1,18 +1,21 @@
 /** The worker: fetches and inflates, so that the page's own thread only draws. */
 
+import { searchArguments } from "./arguments";
 import { cutTrace } from "./cut";
 import { findEvent } from "./find";
 import { rangesOf, Source } from "./source";
 import type { Answer, Question } from "./messages";
 
 let source: Source | null = null;
+let base = "";
 const underWay = new Map<number, AbortController>();
 
 self.addEventListener("message", (event: MessageEvent<Question>) => void answer(event.data));
 
 async function answer(question: Question): Promise<void> {
   if (question.ask === "base") {
-    source = new Source(rangesOf(question.base));
+    base = question.base;
+    source = new Source(rangesOf(base));
     return;
   }
   if (question.ask === "cancel") {
@@ -50,6 +53,12 @@ async function find(question: Question, signal: AbortSignal): Promise<unknown> {
       return source.tile(question.rank, question.level, question.tile, signal);
     case "cut":
       return cutTrace(source, question.parts, signal);
+    case "arguments": {
+      const { rank, words } = question;
+      // A page's script cannot read what a store hands out itself.
+      const url = new URL(`../files/ranks/${rank}/trace.json.gz?through=service`, base).href;
+      return searchArguments(url, rank, words, BigInt((await source.header(rank)).origin_ns), signal);
+    }
     case "find":
       return findEvent(source, question.rank, question.names, question.from, question.forward, signal);
     default:
