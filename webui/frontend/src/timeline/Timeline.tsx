@@ -53,6 +53,7 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
   const [store, setStore] = useState<TimelineStore | null>(null);
   const [height, setHeight] = useState(0);
   const [settled, setSettled] = useState(false);
+  const [detail, setDetail] = useState("");
   const anchor = useRef(state.scroll);
   const [gap, setGap] = useState("");
   const [drawing, setDrawing] = useState<Engine | null>(null);
@@ -86,6 +87,7 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
       ({ scene, milliseconds }) => {
         const loading = [...scene.ranks.values()].some((rank) => rank.loading);
         setHeight(scene.layout.height);
+        setDetail(scene.wanted.map(({ rank, level, tile }) => `${rank}/${level}/${tile}`).join(" "));
         setSettled(!loading && made.state.open.every((rank) => store.rank(rank)));
         setGap([...scene.ranks.values()].map((rank) => rank.problem).find(Boolean) ?? "");
         element.dataset.rectangles = String(scene.rectangles);
@@ -133,11 +135,13 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
   const focus = state.chosen?.rank ?? state.open.at(-1);
   const header = focus === undefined ? undefined : store?.rank(focus)?.value;
   const collectives = useMemo(() => {
-    // The coarsest tiles have the longest events: what is waited for.
-    const coarse = header?.levels[0]?.tiles.rows.map((_, tile) => store?.tile(focus!, 0, tile)) ?? [];
-    return header ? findCollectives(header, coarse.filter((tile) => tile !== undefined)) : [];
+    if (!header || !store) return [];
+    // The coarsest tiles have the longest events of all time, those of the view have the shorter ones there.
+    const coarse = header.levels[0]?.tiles.rows.map((_, tile) => ({ rank: focus!, level: 0, tile })) ?? [];
+    const near = engine.current?.scene?.wanted.filter(({ rank, level }) => rank === focus && level > 0) ?? [];
+    return findCollectives(header, [...coarse, ...near].flatMap(({ rank, level, tile }) => store.tile(rank, level, tile) ?? []));
     // oxlint-disable-next-line react/exhaustive-deps
-  }, [header, focus, store, answers]);
+  }, [header, focus, store, answers, detail]);
   const press = useEffectEvent((event: KeyboardEvent) => {
     const command = commandOf(event);
     if (!command || !engine.current || event.defaultPrevented || keysOpen) return;

@@ -189,6 +189,20 @@ test("children, waits for other threads' collectives and the rest add up to thei
   expect(findCollectives(header, [makeTile(3, [[1, 380, 520, 0, 1]])])).toEqual([]);
 });
 
+test("waits that coarse tiles hide are there as soon as the view has finer tiles", () => {
+  const nodes = makeNodes([[-1, 1, 0, 0, 1000]]);
+  const header = makeHeader();
+  const cpu = { ...header, kind: "cpu" as const, tracks: { ...header.tracks, main: 0 }, names: { ...header.names, text: ["all_reduce", "mm"], cls: [1, 0] } };
+  // The row at 100 stands for three at the coarse level.
+  const coarse = makeTile(3, [[1, 100, 200, 0, 3], [2, 110, 700, 0, 1]]);
+  const fine = makeTile(3, [[1, 100, 200, 0, 1], [1, 850, 20, 0, 1], [1, 900, 50, 0, 1], [2, 110, 700, 0, 1]]);
+  const waits = (...tiles: (typeof coarse)[]) =>
+    findGaps(nodes, [0], childrenOf(nodes), findCollectives(cpu, tiles), "nothing recorded").map(({ gap, total }) => [gap, total]);
+  expect(waits(coarse)).toEqual([["nothing recorded", 290], ["wait for all_reduce", 710]]);
+  expect(waits(coarse, fine)).toEqual([["nothing recorded", 220], ["wait for all_reduce", 780]]);
+  expect(waits(fine, coarse)).toEqual(waits(coarse, fine));
+});
+
 test("of too many tiles those not used for longest go, never the last one", () => {
   const tile = () => makeTile(1, [[0, 0, 1, 0, 1]]);
   const one = new TileCache();

@@ -12,11 +12,13 @@ export interface Collective {
   name: string;
   start: number;
   end: number;
+  /** The latest end of this one and of all that start before it. */
+  reach: number;
 }
 
 const LEAST_SHARE = 0.005;
 
-/** The collectives of a rank without a device, by start, as far as these tiles have them. */
+/** The collectives of a rank without a device, by start, as far as these tiles have them, of whatever levels. */
 export function findCollectives(header: RankHeader, tiles: readonly Tile[]): Collective[] {
   if (header.kind !== "cpu") return [];
   const isCollective = header.names.cls.map((cls) => header.classes[cls]!.startsWith("communication"));
@@ -26,9 +28,12 @@ export function findCollectives(header: RankHeader, tiles: readonly Tile[]): Col
       const track = header.lanes.track[lane[row]!]!;
       if (track === header.tracks.main || !isCollective[name[row]!]) continue;
       const text = header.names.short[name[row]!] || header.names.text[name[row]!]!;
-      found.set(`${lane[row]} ${start[row]}`, { name: text, start: start[row]!, end: start[row]! + duration[row]! });
+      const end = start[row]! + duration[row]!;
+      found.set(`${lane[row]} ${start[row]}`, { name: text, start: start[row]!, end, reach: end });
     }
-  return [...found.values()].toSorted((one, other) => one.start - other.start);
+  const list = [...found.values()].toSorted((one, other) => one.start - other.start);
+  list.forEach((one, at) => (one.reach = Math.max(one.end, list[at - 1]?.reach ?? one.end)));
+  return list;
 }
 
 /** The lines beside the children of these nodes, without those of less than half a hundredth; `self` names the rest. */
@@ -50,7 +55,8 @@ export function findGaps(
   };
   const split = (start: number, end: number) => {
     let at = start;
-    for (const one of collectives) {
+    for (let next = firstBehind(collectives, start); next < collectives.length; next++) {
+      const one = collectives[next]!;
       if (one.start >= end) break;
       if (one.end <= at) continue;
       add(self, at, Math.max(at, one.start));
@@ -71,4 +77,15 @@ export function findGaps(
     split(at, end);
   }
   return [...found.values()].filter(({ total }) => total >= LEAST_SHARE * whole);
+}
+
+/** The first of these, by start, that may end behind a time. */
+function firstBehind(collectives: readonly Collective[], time: number): number {
+  let [low, high] = [0, collectives.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (collectives[middle]!.reach <= time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
