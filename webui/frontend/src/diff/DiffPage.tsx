@@ -16,7 +16,7 @@ export function DiffPage() {
     <div className="page">
       <title>Comparison · fleetprof</title>
       <nav className="crumbs" aria-label="Place">
-        <Link to="/fleet">Fleet</Link> /
+        <Link to="/fleet">Fleet</Link>
       </nav>
       <header className="page-head">
         <h1>Comparison</h1>

@@ -56,8 +56,8 @@ export function DiffTables({ diff }: { diff: Diff }) {
   );
 }
 
-/** Two ends, or one text where both read alike. */
-const formatInterval = (low: string, high: string) => (low === high ? low : `${low} … ${high}`);
+/** Two ends, or one text where both read alike; with the minus sign that changes have. */
+const formatInterval = (low: string, high: string) => (low === high ? low : `${low} … ${high}`).replaceAll("-", "−");
 
 const MEASURES: Column<Measure>[] = [
   { id: "measure", header: "Measure", cell: ({ measure }) => measureName(measure) },
