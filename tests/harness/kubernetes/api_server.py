@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -31,6 +31,8 @@ KUBERNETES = "1.36.3"
 # Another release's API server, for `make nightly`; etcd and kubectl stay.
 SERVED = os.environ.get("FLEETPROF_KUBERNETES") or KUBERNETES
 MINOR = int(SERVED.split(".")[1])
+# They end with the tests, also if these are killed: an API server whose etcd is gone does not end by SIGTERM.
+_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 CRD_FILE = Path(__file__).parents[3] / "crds/fleetprof.io_profilerequests.yaml"
 POLICY_CRD_FILE = CRD_FILE.with_name("fleetprof.io_profilepolicies.yaml")
 
@@ -101,7 +103,7 @@ class ApiServer:
         self._folder = folder
         self._processes: list[subprocess.Popen[bytes]] = []
         self._tokens = {user: secrets.token_hex(16) for user in ("admin", "guest")}
-        self._command: Any = []
+        self._words: Sequence[str] = ()
         self.port = 0
 
     def start(self) -> None:
@@ -158,12 +160,11 @@ class ApiServer:
         process = self._processes.pop()
         process.kill()
         process.wait()
-        self._command = process.args
+        self._words = process.args[len(_WITH_US) + 1 :]  # type: ignore[index, assignment]
 
     def restart_api(self) -> None:
         """Starts it again, at the same port; returns when it is ready."""
-        _, *words = self._command
-        self._run("kube-apiserver", *words)
+        self._run("kube-apiserver", *self._words)
         wait_until(self._is_ready, "the API server", 240)
 
     def stop(self) -> None:
@@ -261,7 +262,11 @@ class ApiServer:
         with (self._folder / f"{name}.log").open("ab") as log:
             self._processes.append(
                 subprocess.Popen(
-                    [self.programs[name], *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder
+                    [*_WITH_US, self.programs[name], *words],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    cwd=self._folder,
                 )
             )
 
