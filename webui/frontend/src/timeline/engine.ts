@@ -16,7 +16,7 @@ import { buildScene, type RankScene, type Scene } from "./layout/scene";
 import { cellsByRow } from "./layout/shares";
 import { searchNames } from "./search";
 import type { TimelineState } from "./state";
-import { around, pan, toNs, within, zoom, type Span, type View } from "./view";
+import { around, isWithin, pan, toNs, within, zoom, type Span, type View } from "./view";
 import type { TimelineStore } from "./worker/store";
 
 const REST_MS = 180;
@@ -294,8 +294,4 @@ export class Engine {
       ]),
     );
   }
-}
-
-function isWithin(start: number, duration: number, at: number): boolean {
-  return at >= start && at < start + duration;
 }

@@ -25,6 +25,10 @@ export function toNs(view: View, pixel: number): number {
   return view.start + pixel * nsPerPixel(view);
 }
 
+export function isWithin(start: number, duration: number, at: number): boolean {
+  return at >= start && at < start + duration;
+}
+
 /** The span moved, and shortened where it is longer, so that it lies within the whole. */
 export function within(span: Span, whole: Span): Span {
   const length = Math.min(span.end - span.start, whole.end - whole.start);

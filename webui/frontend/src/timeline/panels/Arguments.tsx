@@ -40,7 +40,7 @@ export function Arguments({ rank, words, search, onChoose }: Props) {
         <ul aria-label="Arguments found">
           <li>
             {plural(found.count, "event")} of rank {rank} with this in the arguments
-            {found.whole ? "" : ", in the first 4 GiB of the trace"}
+            {found.whole ? "" : ", in the part of the trace that can be read"}
             {found.count > 0 && ":"}
           </li>
           {found.events.slice(0, SHOWN).map((one) => (

@@ -1,6 +1,6 @@
 // Arguments are found in the text of a trace, however it is written and cut into pieces.
 import { expect, test } from "vitest";
-import { ArgumentSearch, patternOf } from "./arguments";
+import { ArgumentSearch, patternOf, searchPacked } from "./arguments";
 
 const EVENTS = [
   { ph: "X", cat: "cpu_op", name: "aten::mm", ts: 1000.5, dur: 100, args: { "Input Dims": [[64, 128], [128, 256]] } },
@@ -56,4 +56,15 @@ test("of many events the first are kept and all are counted", () => {
 
 test.each([["no words", ""], ["signs that separate", ' ":, ']])("%s are not searched", (_, words) => {
   expect(patternOf(words)).toBeNull();
+});
+
+test.each([["whole", 0, 20_000, true], ["cut", 2000, undefined, false]])("a trace that is %s says how much of it was searched", async (_, cut, count, whole) => {
+  const many = { traceEvents: Array.from({ length: 20_000 }, (__, n) => ({ ...EVENTS[1]!, ts: n * 7919 })) };
+  const packed = await new Response(new Blob([JSON.stringify(many)]).stream().pipeThrough(new CompressionStream("gzip"))).arrayBuffer();
+  const stream = new Blob([packed.slice(0, packed.byteLength - cut)]).stream();
+  const found = await searchPacked(stream, patternOf("stream 7")!, 0n);
+  expect(found.whole).toBe(whole);
+  expect(found.count).toBeGreaterThan(0);
+  if (count) expect(found.count).toBe(count);
+  else expect(found.count).toBeLessThan(20_000);
 });

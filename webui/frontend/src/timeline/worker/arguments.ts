@@ -2,7 +2,7 @@
  * Search in the arguments of a trace's own events (shapes, streams, correlations, bytes, groups), which no timeline file holds.
  *
  * Guarantees: the trace's text goes by piece by piece, and is not kept; what is found first is kept, all of it is counted;
- * a trace of more than MOST_BYTES is searched that far, and the answer says so.
+ * a trace of more than MOST_BYTES, or one that is cut or damaged, is searched that far, and the answer says so.
  */
 
 export const MOST_FOUND = 50;
@@ -107,19 +107,23 @@ export async function searchArguments(url: string, rank: number, words: string, 
   const answer = await fetch(url, { signal: signal ?? null });
   if (answer.status === 404) throw new Error(`The trace of rank ${rank} is not stored, so its arguments cannot be searched.`);
   if (!answer.ok || !answer.body) throw new Error(`The trace of rank ${rank} could not be read (${answer.status}).`);
+  return searchPacked(answer.body, pattern, origin, signal);
+}
+
+/** Searches a trace of one gzip member. */
+export async function searchPacked(body: ReadableStream<BufferSource>, pattern: RegExp, origin: bigint, signal?: AbortSignal): Promise<FoundArguments> {
   const search = new ArgumentSearch(pattern);
   const decoder = new TextDecoder();
-  const reader = answer.body.pipeThrough(new DecompressionStream("gzip")).getReader();
+  const reader = body.pipeThrough(new DecompressionStream("gzip")).getReader();
   for (let bytes = 0; bytes < MOST_BYTES; ) {
-    const { done, value } = await reader.read();
-    if (done) {
-      search.add(decoder.decode());
-      return search.finish(origin, true);
-    }
-    bytes += value.length;
-    search.add(decoder.decode(value, { stream: true }));
+    const next = await reader.read().catch(() => null);
+    signal?.throwIfAborted();
+    if (!next) break;
+    search.add(decoder.decode(next.value, { stream: !next.done }));
+    if (next.done) return search.finish(origin, true);
+    bytes += next.value.length;
   }
-  await reader.cancel();
+  await reader.cancel().catch(() => {});
   return search.finish(origin, false);
 }
 
