@@ -185,6 +185,15 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[ApiServer]
         yield server
 
 
+@pytest.fixture(scope="session")
+def api(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[ApiServer]":
+    """One that knows our kinds."""
+    from harness.kubernetes.api_server import serve_requests
+
+    with serve_requests(tmp_path_factory.mktemp("api-server")) as server:
+        yield server
+
+
 def _is_on_a_cluster(item: pytest.Item | None) -> bool:
     return item is not None and item.get_closest_marker("cluster") is not None
 

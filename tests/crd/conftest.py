@@ -1,11 +1,10 @@
 """Fixtures: the CRD as a document, and a real API server that serves it."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
-from harness.kubernetes.api_server import CRD_FILE, ApiServer, serve_requests
+from harness.kubernetes.api_server import CRD_FILE
 
 
 @pytest.fixture(scope="session")
@@ -20,10 +19,3 @@ def schema(crd: dict[str, Any]) -> dict[str, Any]:
     (version,) = crd["spec"]["versions"]
     found: dict[str, Any] = version["schema"]["openAPIV3Schema"]
     return found
-
-
-@pytest.fixture(scope="session")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An API server that knows ProfileRequests."""
-    with serve_requests(tmp_path_factory.mktemp("api-server")) as server:
-        yield server

@@ -1,18 +1,11 @@
-"""Fixtures: a real API server that serves ProfileRequests, and a namespace of it with an operator."""
+"""Fixtures: a namespace of a real API server with an operator that answers its ProfileRequests."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from harness.kubernetes.api_server import ApiServer, serve_requests
+from harness.kubernetes.api_server import ApiServer
 from harness.kubernetes.request_ground import RequestGround
-
-
-@pytest.fixture(scope="session")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An API server that knows ProfileRequests."""
-    with serve_requests(tmp_path_factory.mktemp("api-server")) as server:
-        yield server
 
 
 @pytest.fixture

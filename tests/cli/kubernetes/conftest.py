@@ -4,24 +4,17 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from harness import forked
-from harness.kubernetes.api_server import ApiServer, serve_requests
+from harness.kubernetes.api_server import ApiServer
 from harness.kubernetes.request_ground import RequestGround
 
 Finished = subprocess.CompletedProcess[str]
 Run = Callable[..., Awaitable[Finished]]
 Start = Callable[..., Awaitable[asyncio.subprocess.Process]]
-
-
-@pytest.fixture(scope="session")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """An API server that knows ProfileRequests."""
-    with serve_requests(tmp_path_factory.mktemp("api-server")) as server:
-        yield server
 
 
 @pytest.fixture
