@@ -6,6 +6,7 @@ const EVENTS = [
   { ph: "X", cat: "cpu_op", name: "aten::mm", ts: 1000.5, dur: 100, args: { "Input Dims": [[64, 128], [128, 256]] } },
   { ph: "X", cat: "kernel", name: "gemm stream 9", ts: 1050.25, dur: 30.125, args: { stream: 7, correlation: 12, bytes: 4096 } },
   { ph: "X", cat: "kernel", name: 'nccl "all"', ts: 1100, dur: 9, args: { stream: 70, "Process Group Name": "default_pg" } },
+  { ph: "M", name: "thread_name", ts: 1000, pid: 0, tid: 7, args: { name: "stream 7 " } },
   { ph: "X", cat: "kernel", name: "bare", ts: 1200, dur: 1 },
 ];
 const TRACE = { schemaVersion: 1, traceEvents: EVENTS, traceName: "stream 70", baseTimeNanoseconds: 1_700_000_000 };

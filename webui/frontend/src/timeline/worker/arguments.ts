@@ -82,7 +82,8 @@ export class ArgumentSearch {
     if (at < 0) return;
     const args = event.slice(at + 6);
     const match = this.#pattern.exec(args);
-    if (!match) return;
+    // Names of threads and processes are arguments of events that take no time.
+    if (!match || /"ph"\s*:\s*"M"/.test(event)) return;
     // Most writers put the arguments last, and names stand in arguments too.
     const head = event.slice(0, at);
     const start = /"ts"\s*:\s*"?(-?[\d.]+)/.exec(head) ?? /"ts"\s*:\s*"?(-?[\d.]+)/.exec(event);
