@@ -146,7 +146,7 @@ def _bind_socket(path: Path, cleanup: AsyncExitStack) -> socket.socket:
 
 async def _restore(hub: Hub, location: StoreLocation) -> None:
     try:
-        await hub.restore()
+        await hub.restore(fails_fast=True)  # as `fleetprof capture` submits
     except StoreError as error:
         raise Failure(
             f"cannot read the store {location.address()}: {error}",

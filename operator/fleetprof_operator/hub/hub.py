@@ -212,18 +212,19 @@ class Hub:
 
     # ------------------------------------------------------------ life
 
-    async def restore(self, wanted: Sequence[tuple[str, str]] | None = None) -> None:
+    async def restore(self, wanted: Sequence[tuple[str, str]] | None = None, *, fails_fast: bool = False) -> None:
         """Takes up what the store knows: call it once, before sidecars connect. Raises StoreError after a while.
 
         `wanted` are (namespace, uid) of the only requests that matter, the oldest first; without it all that the store
-        holds are read. What is not restored is nobody's: sidecars are told to let go of it.
+        holds are read. What is not restored is nobody's: sidecars are told to let go of it. `fails_fast`: they were
+        submitted with it; sidecars get a while to come back first.
         """
         until = self._clock() + self.settings.store_patience_ns
         while True:
             try:
                 if wanted is None:
                     wanted = await list_stored(self._calls)
-                await self._restore_all(wanted)
+                await self._restore_all(wanted, fails_fast=fails_fast)
                 return
             except StoreError as error:
                 if not error.retryable or self._clock() >= until:
@@ -273,5 +274,5 @@ class Hub:
         if holder and request.spec.conflict is Conflict.FAIL:
             raise CaptureRefused(ALREADY, holder)
 
-    async def _restore_all(self, places: Sequence[tuple[str, str]]) -> bool:
-        return await restore_all(self.captures, self._environment, places)
+    async def _restore_all(self, places: Sequence[tuple[str, str]], *, fails_fast: bool = False) -> bool:
+        return await restore_all(self.captures, self._environment, places, fails_fast=fails_fast)

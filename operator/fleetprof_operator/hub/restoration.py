@@ -20,13 +20,19 @@ log = logging.getLogger(__name__)
 
 
 async def restore_all(
-    captures: CaptureRegistry, environment: CaptureEnvironment, places: Sequence[tuple[str, str]]
+    captures: CaptureRegistry, environment: CaptureEnvironment, places: Sequence[tuple[str, str]], *, fails_fast: bool
 ) -> bool:
-    """Takes up those of the requests (namespace, uid) that the store has. False when it has none. Raises StoreError."""
+    """Takes up those of the requests (namespace, uid) that the store has. False when it has none. Raises StoreError.
+
+    `fails_fast`: they were submitted like that.
+    """
     room = asyncio.Semaphore(16)
     # A request that was killed before its ledger was written has its place in the queue from the order of `places`.
     now = environment.clock()
-    work = [_restore_one(environment, namespace, uid, now + n, room) for n, (namespace, uid) in enumerate(places)]
+    work = [
+        _restore_one(environment, namespace, uid, now + n, room, fails_fast=fails_fast)
+        for n, (namespace, uid) in enumerate(places)
+    ]
     restored = await asyncio.gather(*work)
     # The newest are remembered, and all that is unfinished goes on.
     found = sorted((c for c in restored if c is not None), key=lambda c: c.ledger.submitted_unix_ns)
@@ -41,7 +47,13 @@ async def restore_all(
 
 
 async def _restore_one(
-    environment: CaptureEnvironment, namespace: str, uid: str, submitted_unix_ns: int, room: asyncio.Semaphore
+    environment: CaptureEnvironment,
+    namespace: str,
+    uid: str,
+    submitted_unix_ns: int,
+    room: asyncio.Semaphore,
+    *,
+    fails_fast: bool,
 ) -> RequestCapture | None:
     """`submitted_unix_ns`: where no ledger says when."""
     async with room:
@@ -52,7 +64,9 @@ async def _restore_one(
         uid=uid, name=name_capture(stored.request), namespace=namespace, submitted_unix_ns=submitted_unix_ns
     )
     book = LedgerBook(ledger)
-    capture = RequestCapture(stored.request, stored.request_json, book, environment, restored=True)
+    capture = RequestCapture(
+        stored.request, stored.request_json, book, environment, restored=True, fails_fast=fails_fast
+    )
     if book.ledger.outcome:
         capture.remember_finished()
     return capture

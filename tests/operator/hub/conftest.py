@@ -87,9 +87,9 @@ class Ground:
         """Real time, which a test may advance."""
         return time.time_ns() + self.skew_ns
 
-    async def start_hub(self) -> None:
+    async def start_hub(self, *, fails_fast: bool = False) -> None:
         self.hub = Hub(store=self.store, analyze=self.analyze, settings=self.settings, clock=self.clock)
-        await self.hub.restore()
+        await self.hub.restore(fails_fast=fails_fast)
         self.server = await serve(self.hub, "127.0.0.1:0", token=TOKEN)
 
     async def restart_hub(self) -> None:

@@ -87,7 +87,8 @@ async def resolve_and_arm(state: CaptureState) -> bool:
             gather_until, state.queued = 0, frozenset()
             reason, message = found.reason, found.message
             deaf = found.deaf_since_unix_ns and now - found.deaf_since_unix_ns >= hub.settings.deaf_patience_ns
-            late = state.fails_fast and is_hopeless(found, spec, now, hub.settings)
+            impatient = state.fails_fast and now >= state.patient_until_unix_ns
+            late = impatient and is_hopeless(found, spec, now, hub.settings)
             if deaf or late or now >= state.deadline_unix_ns:
                 waited = "" if deaf or late else f" (until the deadline of {spec.active_deadline_seconds} s)"
                 state.book.conclude("False", found.reason, found.message + waited, now)

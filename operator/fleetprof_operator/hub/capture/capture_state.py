@@ -41,8 +41,8 @@ class CaptureState:
     says that the report is there, `hurried` that a cancel waits for nobody's confirmation, `canary` is the one that
     records at this moment, `queued` has (sidecar, process) of the ranks that it waits for until it has them, and
     `queue_position` its place among those who do (1 comes next; 0: it waits for nobody).
-    With `fails_fast` only what comes by itself is waited for (`arm_stage.is_hopeless`), else everything until the
-    deadline.
+    With `fails_fast` only what comes by itself is waited for (`arm_stage.is_hopeless`) from `patient_until_unix_ns`
+    on, else everything until the deadline.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class CaptureState:
         self.hurried = False
         self.version = 0
         self.began_unix_ns = hub.clock()
+        self.patient_until_unix_ns = 0
         key = keys.ledger_key(ledger.namespace, ledger.uid)
         self.writer = LedgerWriter(hub.calls, key, book.snapshot, hub.settings)
         self._poked = asyncio.Event()

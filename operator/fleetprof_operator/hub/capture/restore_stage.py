@@ -29,6 +29,8 @@ class Restoration:
         self.adopts = restored and not state.ledger.entries
         self._restated: set[str] = set()  # sidecars that said hello since the restart
         self._held: set[tuple[str, str]] = set()  # (sidecar, process) that were restated
+        if self.under_way:
+            state.patient_until_unix_ns = state.began_unix_ns + state.hub.settings.reconnecting_ns
         if self.adopts and self.under_way:
             state.book.wait_for("Restarted", "the hub was restarted and asks its sidecars", state.began_unix_ns)
 

@@ -148,6 +148,18 @@ async def test_an_order_that_never_left_the_dead_hub_is_planned_anew(ground: Any
     assert kit.succeeded(await ground.await_end(uid)) == ("True", "Complete")
 
 
+async def test_what_waited_for_a_job_that_is_gone_ends_with_its_reason(ground: Any, kit: Any) -> None:
+    """Without Kubernetes a request is for a job that runs: its sidecar gets the time to come back, and no more."""
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=False)).uid
+    await ground.kill_hub()
+    await ground.start_hub(fails_fast=True)
+    await asyncio.sleep(ground.settings.look_again_ns / 10**9 * 3)
+    assert not (await ground.status(uid)).finished
+    ground.skew_ns = ground.settings.reconnecting_ns
+    status = await ground.await_end(uid)
+    assert kit.succeeded(status) == ("False", "NothingMatched")
+
+
 async def test_a_ledger_that_was_never_written_is_rebuilt_from_the_sidecars(ground: Any, kit: Any) -> None:
     sidecar, uid, arm = await _capture(ground, kit)
     await sidecar.say_all(arm, "STARTED")
