@@ -117,6 +117,10 @@ def test_what_dead_runs_left_is_named(state: StateDirectory, tmp_path: Path) -> 
     assert "2.0 KiB of traces not stored" in checks[0].found
     assert checks[0].advice.startswith("the next `fleetprof up` sends them")
     assert checks[1].advice.endswith(f"rm -r {tmp_path}/dead")
+    (dead.spool / "trace.json.gz").unlink()
+    (dead.spool / "journal").mkdir()
+    (dead.spool / "journal" / "capture.json").touch()
+    assert next(iter(judge_leftovers([dead], []))).advice.startswith("the next `fleetprof up` finishes its captures")
 
 
 def test_a_socket_that_somebody_listens_at_is_of_a_run_with_another_state_directory(sockets: Path) -> None:
