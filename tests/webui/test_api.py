@@ -9,6 +9,7 @@ from fleetprof_api import keys
 from fleetprof_api.report.report import read_report
 from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.openapi import list_models
+from fleetprof_webui.requests.detail import read_detail
 from starlette.testclient import TestClient
 from webui.conftest import BEGAN, SECOND, WRITE
 
@@ -153,6 +154,14 @@ def test_a_request_has_its_yaml_its_ledger_and_the_next_step(client: TestClient)
     failed = get(client, "/requests/team-b/failed")
     assert failed["ledger"]["reason"] == ["NotPolling"]
     assert (failed["request"]["state"], failed["request"]["kind"]) == ("NothingCaptured", "Selector")
+
+
+@pytest.mark.parametrize(
+    ("is_local", "command"),
+    [(True, "fleetprof capture -f request.yaml"), (False, "kubectl apply -n team-a -f request.yaml")],
+)
+def test_a_request_has_the_command_that_asks_for_the_same(store: MemoryStore, is_local: bool, command: str) -> None:
+    assert read_detail(store, "team-a", "slow", is_local=is_local, may_cancel=False).command == command
 
 
 def test_a_difference_is_that_of_the_command_line(client: TestClient) -> None:

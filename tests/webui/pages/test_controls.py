@@ -1,5 +1,6 @@
 """Every control of every page does what its name says, and none is on a page without a test that names it."""
 
+import json
 import re
 from pathlib import Path
 from typing import Final
@@ -232,7 +233,9 @@ def test_each_field_of_a_capture_is_in_its_yaml(page: Page) -> None:
             field.fill(value)
         expect(page.get_by_label("The same as YAML")).to_have_value(re.compile(written))
     page.get_by_label("Namespace", exact=True).fill("team-q")
-    expect(page.get_by_text("kubectl create -n team-q")).to_be_visible()
+    with page.expect_request("**/requests/check") as checked:
+        page.get_by_role("button", name="Check").click()
+    assert json.loads(checked.value.post_data or "")["namespace"] == "team-q"
 
 
 def test_a_trace_opens_in_perfetto(page: Page) -> None:

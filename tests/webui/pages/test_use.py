@@ -163,7 +163,7 @@ def test_the_form_of_a_new_capture_writes_the_request_and_the_command(page: Page
     expect(yaml).to_have_value(
         re.compile(r"kind: PyTorchJob\n +name: llama\n +ranks:\n +every: 8\n(.*\n)+ +collect: \[Stacks\]")
     )
-    expect(page.get_by_text("kubectl create -n team-a -f capture.yaml")).to_be_visible()
+    expect(page.get_by_text("fleetprof capture -f capture.yaml")).to_be_visible()
     # What a person wrote stands until the form changes.
     yaml.fill("written by hand")
     expect(yaml).to_have_value("written by hand")

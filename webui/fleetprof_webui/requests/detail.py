@@ -34,8 +34,11 @@ _MOST_REQUEST_BYTES: Final = 1 << 20
 _STAGES: Final = ("asked", "armed", "started", "written", "uploaded", "failed")
 
 
-def read_detail(store: Store, namespace: str, uid: str, *, may_cancel: bool) -> RequestDetail:
-    """One request. Raises RequestRefused where the store has neither request nor ledger, StoreError."""
+def read_detail(store: Store, namespace: str, uid: str, *, is_local: bool, may_cancel: bool) -> RequestDetail:
+    """One request; `is_local`: of this machine, without a cluster.
+
+    Raises RequestRefused where the store has neither request nor ledger, StoreError.
+    """
     document = read_document(store, namespace, uid)
     found = read_ledger(store, namespace, uid)
     if document is None and found is None:
@@ -46,7 +49,7 @@ def read_detail(store: Store, namespace: str, uid: str, *, may_cancel: bool) -> 
         request=request,
         version=version,
         yaml=_as_yaml(document),
-        command=f"kubectl apply -n {namespace} -f request.yaml" if document else "",
+        command=_command(namespace, is_local=is_local) if document else "",
         next_step=_next_step(request),
         conditions=list_conditions(ledger),
         stages=list_stages(ledger),
@@ -54,6 +57,11 @@ def read_detail(store: Store, namespace: str, uid: str, *, may_cancel: bool) -> 
         ledger=columns(ledger.entries, ledger.submitted_unix_ns) if ledger else columns([], 0),
         may_cancel=may_cancel and not request.finished,
     )
+
+
+def _command(namespace: str, *, is_local: bool) -> str:
+    """Asks for the same, where the YAML is saved as request.yaml."""
+    return "fleetprof capture -f request.yaml" if is_local else f"kubectl apply -n {namespace} -f request.yaml"
 
 
 def check_request(store: Store, namespace: str, uid: str) -> None:

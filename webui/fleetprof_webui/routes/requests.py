@@ -51,9 +51,8 @@ def show_request(
 ) -> Response:
     """One request: its YAML, its ledger with a line per rank, the times of its stages, and what to do next."""
     viewer.check_namespace(namespace, "request")
-    return answer(
-        read_detail(service.store, namespace, uid, may_cancel=service.find_captures(request, viewer) is not None)
-    )
+    may_cancel = service.find_captures(request, viewer) is not None
+    return answer(read_detail(service.store, namespace, uid, is_local=viewer.mode == "local", may_cancel=may_cancel))
 
 
 @router.get("/requests/{namespace}/{uid}/events", **describes(LedgerChange, media_type="text/event-stream"))

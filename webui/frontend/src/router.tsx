@@ -20,9 +20,11 @@ import { WorkloadPage } from "@/trend/WorkloadPage";
 const root = createRootRoute({
   component: Shell,
   notFoundComponent: () => (
-    <Empty title="There is no such page">
-      <Link to="/fleet">To the fleet</Link>
-    </Empty>
+    <div className="page">
+      <Empty title="There is no such page">
+        <Link to="/fleet">To the fleet</Link>
+      </Empty>
+    </div>
   ),
 });
 

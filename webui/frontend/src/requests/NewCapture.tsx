@@ -5,7 +5,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { postJson } from "@/api/client";
 import type { CaptureAnswer, CaptureCheck } from "@/api/models";
-import { requestQuery } from "@/api/queries";
+import { requestQuery, whoamiQuery } from "@/api/queries";
 import { CopyButton } from "@/parts/CopyButton";
 import { Failed, Loading } from "@/parts/States";
 import { capital } from "@/units/text";
@@ -47,6 +47,8 @@ function Form({ start, namespace, mayCapture }: { start: string | undefined; nam
   const [written, setWritten] = useState(start);
   const [into, setInto] = useState(namespace);
   const yaml = written ?? writeYaml(form);
+  const isLocal = useQuery(whoamiQuery).data?.mode === "local";
+  const command = writeCommand(into, isLocal);
   const navigate = useNavigate();
   const submit = useMutation({
     mutationFn: () => postJson<CaptureAnswer>("/requests", { yaml, namespace: into }),
@@ -99,7 +101,7 @@ function Form({ start, namespace, mayCapture }: { start: string | undefined; nam
           }}
         />
         <div className="row">
-          <span className="quiet">Saved as capture.yaml, the same by command:</span> <code>{writeCommand(into)}</code> <CopyButton text={writeCommand(into)} label="Copy the command" />
+          <span className="quiet">Saved as capture.yaml, the same by command:</span> <code>{command}</code> <CopyButton text={command} label="Copy the command" />
         </div>
       </div>
       <div className="row">
@@ -117,8 +119,7 @@ function Form({ start, namespace, mayCapture }: { start: string | undefined; nam
       </div>
       {!mayCapture && (
         <p className="quiet">
-          You cannot ask for captures here. Save the YAML as capture.yaml, then run the command above or, beside <code>fleetprof up</code>,{" "}
-          <code>fleetprof capture -f capture.yaml</code>.
+          You cannot ask for captures here. Save the YAML as capture.yaml, then run the command above{isLocal && <> beside <code>fleetprof up</code></>}.
         </p>
       )}
       {check.data && (

@@ -25,7 +25,8 @@ describe("the form's YAML", () => {
     expect(spec(changes)).toContain(part);
   });
   test("goes to kubectl", () => {
-    expect(writeCommand("team-a")).toBe("kubectl create -n team-a -f capture.yaml");
-    expect(writeCommand("")).toBe("kubectl create -f capture.yaml");
+    expect(writeCommand("team-a", false)).toBe("kubectl create -n team-a -f capture.yaml");
+    expect(writeCommand("", false)).toBe("kubectl create -f capture.yaml");
+    expect(writeCommand("team-a", true)).toBe("fleetprof capture -f capture.yaml");
   });
 });

@@ -65,8 +65,9 @@ export function writeYaml(form: CaptureForm): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** The command that asks for the same; `namespace` "" for that of the document. */
-export function writeCommand(namespace: string): string {
+/** The command that asks for the same; `namespace` "" for that of the document. On one machine there is no kubectl. */
+export function writeCommand(namespace: string, isLocal: boolean): string {
+  if (isLocal) return "fleetprof capture -f capture.yaml";
   return `kubectl create${namespace ? ` -n ${namespace}` : ""} -f capture.yaml`;
 }
 
