@@ -10,7 +10,7 @@ from .looking import find_serious
 
 PAGES = {
     "/fleet": "llama",
-    "/fleet#jobs": "runs, no capture under its name",
+    "/fleet#jobs": "active, no capture of its name",
     "/policies": "not seen yet",
     "/policies/team-a/llama": "Already captured",
     "/fleet/team-a/Job/llama": "healthy-name",

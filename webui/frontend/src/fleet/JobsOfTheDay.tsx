@@ -17,7 +17,7 @@ export function JobsOfTheDay() {
   if (!data || data.items.length === 0) return null;
   const kept = data.items.some(({ source }) => source === "prometheus") ? ", as Prometheus has them" : "";
   return (
-    <Section id="jobs" title="Jobs of the last day" note={`${plural(data.total, "job")}${kept}, also those without a capture under their name; running ones first, the idlest before others`}>
+    <Section id="jobs" title="Jobs of the last day" note={`${plural(data.total, "job")}${kept}, also those without a capture under their name; those of the last 15 minutes first, the idlest before others`}>
       <DataTable<JobOfDay> label="Jobs of the last day" columns={COLUMNS} rows={data.items} rowKey={({ namespace, kind, name }) => `${namespace}/${kind}/${name}`} rowHeight={44} minWidth={940} />
     </Section>
   );
@@ -27,14 +27,14 @@ const COLUMNS: Column<JobOfDay>[] = [
   {
     id: "name",
     header: "Job",
-    width: "220px",
+    width: "270px",
     cell: ({ namespace, kind, name, captured, running }) => (
       <div className="two-lines">
         <Link to="/fleet/$namespace/$kind/$name" params={{ namespace, kind: kind || "-", name }}>
           <Name text={name} most={48} />
         </Link>
-        <span className="quiet">
-          <Name text={namespace} most={24} /> · {running ? (captured ? "runs" : "runs, no capture under its name") : captured ? "ended" : "ended, no capture under its name"}
+        <span className="quiet" title={running ? "It told something within the last 15 minutes" : "It has told nothing for 15 minutes"}>
+          <Name text={namespace} most={24} /> · {running ? "active" : "ended"}{captured ? "" : ", no capture of its name"}
         </span>
       </div>
     ),
