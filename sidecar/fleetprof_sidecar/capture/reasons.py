@@ -94,5 +94,5 @@ def explain_expiry(capture: ProcessCapture, why: str, last_poll_unix_ns: int) ->
 def explain_end_of_process(farewell: bool) -> tuple[Reason, str]:
     """How the process ended; `farewell`: its agent said goodbye."""
     if farewell:
-        return Reason.PROCESS_EXITED, "the process ended normally before its trace was complete"
+        return Reason.PROCESS_EXITED, "the process ended, by itself or by an exception, before its trace was complete"
     return Reason.PROCESS_KILLED, "a signal or a crash ended the process before its trace was complete"
