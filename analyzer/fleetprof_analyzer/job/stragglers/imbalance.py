@@ -129,8 +129,7 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
     if len(roles) > 1:
         here = table.role == roles[top]
         # A stage is heavy on all of its ranks and has more work in most iterations: pauses of one are not the stage's.
-        own_ns = table.own_ns[here]
-        least = float((np.median(own_ns, axis=1) if cause == "stage_imbalance" else own_ns.mean(axis=1)).min())
+        least = float(_lasting(table.own_ns[here], cause).min())
         excess = min(float(level[top]), least) / max(float(np.delete(level, top).mean()), 1.0) - 1
         heavy = stage_gain >= _LEAST_STAGE_GAIN and excess >= _LEAST_STAGE_EXCESS
         heavy = heavy and not (cause == "data_loading" and _others_load_alike(table, here))
@@ -151,13 +150,25 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
     )
 
 
+def _lasting(own_ns: Int64s, cause: Cause) -> Floats:
+    """What each rank of a stage, shape (n, K), takes in most iterations if the stage is heavy by that cause.
+
+    Pauses come and go, and any rank may have them in half of the iterations by chance: a slow host is always slow.
+    """
+    if cause == "host":
+        return np.asarray(np.quantile(own_ns, _USUAL, axis=1, method="lower"))
+    return np.asarray(np.median(own_ns, axis=1) if cause == "stage_imbalance" else own_ns.mean(axis=1))
+
+
 def _find_excess(table: OwnTime, here: Bools) -> Cause:
     """Why the ranks `here`, shape (R,), take longer: more work, unless the loader or the host explains more of it."""
-    causes: dict[str, Cause] = {"busy": "stage_imbalance", "data": "data_loading", "host": "host"}
     if table.on_host:
         return "stage_imbalance"
-    more = {part: float(table.parts_ns[part][here].mean() - table.parts_ns[part][~here].mean()) for part in causes}
-    return causes[max(more, key=lambda part: more[part])]
+    more = {part: float(values[here].mean() - values[~here].mean()) for part, values in table.parts_ns.items()}
+    causes: dict[Cause, float] = {
+        "stage_imbalance": more["busy"], "data_loading": more["data"], "host": more["host"] + more["collection"],
+    }  # fmt: skip
+    return max(causes, key=lambda cause: causes[cause])
 
 
 def _levels(table: OwnTime, times_ns: Int64s) -> Floats:

@@ -110,3 +110,17 @@ def test_of_a_stage_without_peers_it_is_told_what_takes_longer(kind: str) -> Non
         assert found.gain == pytest.approx(
             1 - PlantedJob(shape, PlantedFault(), 1).length_ns / job.length_ns, abs=GAIN_OFF
         )
+
+
+@pytest.mark.parametrize("pause_is_seen", [False, True])
+def test_pauses_that_one_stage_has_more_often_by_chance_are_no_heavy_stage(pause_is_seen: bool) -> None:
+    """In six of ten iterations, where the others have two: a slow host would be slow in all of them."""
+    shape = JobShape(dp=1, pp=8, microbatches=12, layers=2, iterations=10, asks_loss=True)
+    pauses = np.zeros((shape.ranks, shape.iterations))
+    for rank in range(1, shape.ranks):
+        pauses[rank, [rank % 9 + 1, (3 * rank) % 8 + 2]] = 30_000
+    pauses[0, [2, 3, 4, 5, 7, 8]] = 35_000
+    job = PlantedJob(shape, PlantedFault("pauses_everywhere", pause_us=pauses, pause_is_seen=pause_is_seen), 1)
+    found = stragglers_of(operations_of(job, traces_of(job, Clarity(), 1)))
+    assert found is not None
+    assert found.verdict != "heavy_stage"
