@@ -60,18 +60,23 @@ def judge(
         return Judged([], [], 0.0)
     wanted = {candidate.rank: _reference(replay, table, candidate, extra) for candidate in rest}
     ranks = list(wanted)
+    measured = replay.as_measured()
+    placed = {rank: replay.placed_like(rank, table.peers(rank)) for rank in ranks}
 
     def fixed(chosen: list[int]) -> Scenario:
         changed = np.zeros(len(replay.work_ns), np.bool_)
         work, host, lag = replay.work_ns.copy(), replay.host_ns.copy(), replay.lag_ns.copy()
+        marks = measured.work_ns
         for rank in chosen:
+            here = replay.layout.mark_rank == rank
+            marks = np.where(here, placed[rank], marks)
             known = wanted[rank].known
             changed |= known
             work[known], host[known] = wanted[rank].work_ns[known], wanted[rank].host_ns[known]
             lag[known] = wanted[rank].lag_ns[known]
-        return replay.with_times(work, host, changed, lag)
+        return replay.with_times(work, host, changed, lag, marks)
 
-    scenarios = [replay.as_measured(), fixed(ranks)]
+    scenarios = [measured, fixed(ranks)]
     scenarios += [fixed([rank]) for rank in ranks]
     if len(ranks) > 1:
         scenarios += [fixed([other for other in ranks if other != rank]) for rank in ranks]

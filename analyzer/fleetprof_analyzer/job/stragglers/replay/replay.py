@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetprof_analyzer.job.stragglers.replay.course import HALF_NEVER, Course, Scenario, compute
+from fleetprof_analyzer.job.stragglers.replay.joins import place_joins
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.job.stragglers.replay.passing import share_passing
 from fleetprof_analyzer.job.stragglers.replay.schedule import ReplayLayout, Step, order, plan
@@ -170,21 +171,26 @@ class Replay:
         """The scenario of the traces themselves."""
         return self.with_times(self.work_ns, self.host_ns, np.zeros(len(self.work_ns), np.bool_))
 
+    def placed_like(self, rank: int, peers: Int64s) -> Int64s:
+        """The marks' work, shape (M,), with the rank's joins where its peers have them: for `with_times`."""
+        places = self.iteration, self.program_position
+        return place_joins(self.layout, self._work_ns, self._owner, places, rank, peers)
+
     def with_times(
-        self, work_ns: Int64s, host_ns: Int64s, changed: Bools, most_lag_ns: Int64s | None = None
-    ) -> Scenario:
+        self, work_ns: Int64s, host_ns: Int64s, changed: Bools, most_lag_ns: Int64s | None = None,
+        marks_work_ns: Int64s | None = None,
+    ) -> Scenario:  # fmt: skip
         """The own times of the operations `changed`, shape (N,), set to these: their marks and lags in proportion.
 
-        Lags do not pass `most_lag_ns`.
+        Lags do not pass `most_lag_ns`. `marks_work_ns`, shape (M,), places joins elsewhere (`placed_like`).
         """
-        layout = self.layout
+        layout, of_marks = self.layout, self._work_ns if marks_work_ns is None else marks_work_ns
         work_factor, host_factor = (
             np.append(np.where(changed & (was > 0), wanted / np.maximum(was, 1), 1.0), 1.0)
             for was, wanted in ((self.work_ns, work_ns), (self.host_ns, host_ns))
         )
-        work, tail_work = (
-            np.rint(times * work_factor[self._owner]).astype(np.int64) for times in (self._work_ns, self._tail_work_ns)
-        )
+        factor = work_factor[self._owner]
+        work, tail_work = (np.rint(times * factor).astype(np.int64) for times in (of_marks, self._tail_work_ns))
         host, tail_host = (
             np.rint(times * factor).astype(np.int64)
             for times, factor in (
@@ -192,9 +198,8 @@ class Replay:
                 (self._tail_host_ns, self._pace(host_ns, changed)[layout.mark_rank]),
             )
         )
-        lag = np.rint(self.lag_ns * work_factor[:-1]).astype(np.int64)
-        if most_lag_ns is not None:
-            lag = np.where(changed, np.minimum(lag, most_lag_ns), lag)
+        lag, most = np.rint(self.lag_ns * work_factor[:-1]).astype(np.int64), most_lag_ns
+        lag = lag if most is None else np.where(changed, np.minimum(lag, most), lag)
         for was, wanted, marks in ((self.work_ns, work_ns, work), (self.host_ns, host_ns, host)):
             empty = np.flatnonzero(changed & (was == 0) & (wanted > 0))
             marks[layout.operation_mark[empty]] += wanted[empty]
@@ -220,10 +225,7 @@ class Replay:
         return ReplayOutcome(course.ends.max(axis=0, initial=0), blocked)
 
     def fidelity(self) -> float:
-        """Replayed length of the window over the measured one:
-
-        the median over ranks, first to last operation's end.
-        """
+        """Replayed length of the window over the measured one: the median over ranks, first to last operation's end."""
         layout = self.layout
         end = self.start_ns + self.duration_ns
         replayed = self._course(layout, self._steps, [self.as_measured()]).ends[layout.collective, 0]
