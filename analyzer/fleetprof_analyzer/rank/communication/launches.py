@@ -4,6 +4,7 @@ The order of launches is the program; the order of starts is what became of it. 
 where a launch is missing, the row takes that of the row before it on its stream.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -14,18 +15,30 @@ from fleetprof_analyzer.trace.trace import Bools, Category, Int64s, Rows, Trace
 _MOST_MISSING: Final = 0.5
 
 
-def launch_times(trace: Trace, rows: Rows) -> Int64s:
-    """When the host launched each of `rows` (device work), ns; their own starts where the trace has no launches."""
+@dataclass(frozen=True, slots=True)
+class LaunchTimes:
+    """Of rows of device work, when the host `called` to launch each, and when it had `launched` it, ns.
+
+    What the call itself takes is the host's time, unless it waits for the work, as copies may. Both are the rows' own
+    starts where the trace has no launches.
+    """
+
+    called: Int64s
+    launched: Int64s
+
+
+def launch_times(trace: Trace, rows: Rows) -> LaunchTimes:
+    """The launches of `rows` (device work)."""
     calls = trace.rows.select((trace.rows.category == Category.RUNTIME) & (trace.rows.correlation >= 0))
     if len(calls) == 0 or len(rows) == 0:
-        return rows.start_ns.copy()
+        return LaunchTimes(rows.start_ns, rows.start_ns)
     order = order_by(calls.correlation, calls.start_ns)
-    correlation, start = calls.correlation[order], calls.start_ns[order]
+    correlation, start, end = calls.correlation[order], calls.start_ns[order], calls.end_ns[order]
     # The first of several calls with one correlation: the runtime's, with the driver's inside.
     at = np.minimum(np.searchsorted(correlation, rows.correlation), len(correlation) - 1)
     found = (correlation[at] == rows.correlation) & (start[at] <= rows.start_ns)
     if found.mean() < 1 - _MOST_MISSING:
-        return rows.start_ns.copy()
+        return LaunchTimes(rows.start_ns, rows.start_ns)
     launch = np.where(found, start[at], np.int64(0))
     if not found.all():
         by_stream = np.lexsort((rows.start_ns, rows.place))
@@ -35,7 +48,8 @@ def launch_times(trace: Trace, rows: Rows) -> Int64s:
         last_known = _within_stream(known, first)
         filled = np.where(last_known >= 0, launch[by_stream][np.maximum(last_known, 0)], rows.start_ns[by_stream])
         launch[by_stream] = filled
-    return np.asarray(launch)
+    returned = found & (rows.category == Category.KERNEL)
+    return LaunchTimes(launch, np.where(returned, np.minimum(end[at], rows.start_ns), launch))
 
 
 def _within_stream(known: Int64s, first: Bools) -> Int64s:

@@ -91,26 +91,28 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Op
     launch = launch_times(trace, rows)
     chosen = rows.select(communicates)
     operations = _join_rows(chosen, ranges)
-    launched = np.concatenate((launch[communicates], _range_launches(trace, ranges)))
-    order = order_by(launched, operations.start_ns)[:MOST_OPERATIONS]
-    local, local_launch = rows.select(~communicates), launch[~communicates]
+    by_ranges = _range_launches(trace, ranges)
+    called, launched = (np.concatenate((one[communicates], by_ranges)) for one in (launch.called, launch.launched))
+    order = order_by(called, operations.start_ns)[:MOST_OPERATIONS]
+    local, local_launch = rows.select(~communicates), launch.called[~communicates]
     by_launch = order_by(local_launch, local.start_ns)
     local, local_launch = local.take(by_launch), local_launch[by_launch]
     main = local.place == _busiest(local)
     chain, chain_launch = local.select(main), local_launch[main]
-    taken, taken_launch = operations.take(order), launched[order]
+    chain_launched = np.maximum.accumulate(launch.launched[~communicates][by_launch][main])
+    taken = operations.take(order)
     host = _host_rows(trace)
-    taken = _described_by_host(taken, taken_launch, host)
+    taken = _described_by_host(taken, called[order], host)
     return OperationSource(
         kind="gpu",
         name=taken.name,
         collective=taken.collective,
         place=taken.place,
         on_host=order >= len(chosen),
-        launch_ns=taken_launch,
+        launch_ns=np.maximum.accumulate(launched[order]),
         start_ns=taken.start_ns,
         duration_ns=taken.duration_ns,
-        launch_row=np.searchsorted(chain_launch, taken_launch).astype(np.int64),
+        launch_row=np.searchsorted(chain_launch, called[order]).astype(np.int64),
         row_start_ns=chain.start_ns,
         row_end_ns=_running_end(chain, int(taken.start_ns.min())),
         tolerance_ns=_DEVICE_TOLERANCE_NS,
@@ -118,7 +120,7 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Op
         data=join(_union_of(host, trace.names, is_data_loading), marks.loading),
         collection=join(_union_of(host, trace.names, is_collection), marks.collection),
         recorded=_recorded(host, trace.names),
-        row_launch_ns=None if np.array_equal(launch, rows.start_ns) else chain_launch,
+        row_launch_ns=None if np.array_equal(launch.called, rows.start_ns) else chain_launched,
         waits=_waits(host, trace.names),
         thread=host.select(host.place == _training_thread(trace, host)),
         local=local,
