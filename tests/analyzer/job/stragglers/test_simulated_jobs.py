@@ -1,0 +1,40 @@
+"""Jobs simulated by event, apart from the suite's own generator: rank, cause and worth, and nobody in healthy ones."""
+
+import pytest
+from fleetprof_analyzer.rank.communication.extraction import extract_operations
+from fleetprof_analyzer.rank.iterations import RecordingTerms, find_iterations
+from fleetprof_analyzer.trace.problems import Problems
+from fleetprof_api.report.stragglers import Stragglers
+from harness.traces.simulated.cases import CAUSES, SimulatedCase, draw_simulated
+from harness.traces.straggler_sections import stragglers_of
+
+GAIN_OFF = 0.05
+FAULTS = [
+    ("ddp", "slow_gpu", 1), ("sparse", "data_loader", 1000), ("pipeline", "throttling", 1000),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("layout", "kind", "seed"), FAULTS)
+def test_the_fault_is_found_with_its_cause_and_worth(layout: str, kind: str, seed: int) -> None:
+    case = draw_simulated(layout, kind, seed)
+    found = judge(case)
+    assert [(one.rank, one.cause) for one in found.ranks] == [(case.job.fault.rank, CAUSES[kind])]
+    assert found.gain == pytest.approx(case.gain, abs=GAIN_OFF)
+
+
+@pytest.mark.parametrize("layout", ["ddp", "hsdp", "launch", "pipeline"])
+def test_nobody_is_named_in_a_healthy_job(layout: str) -> None:
+    found = judge(draw_simulated(layout, "none", 1))
+    assert (found.verdict, found.ranks, found.slow_links) == ("nobody", [], [])
+
+
+def judge(case: SimulatedCase) -> Stragglers:
+    operations = []
+    for number, trace in enumerate(case.job.traces()):
+        iterations = find_iterations(trace, None, RecordingTerms(), Problems())
+        one = extract_operations(trace, iterations, None, rank_number=number)
+        assert one is not None
+        operations.append(one)
+    found = stragglers_of(operations)
+    assert found is not None
+    return found

@@ -1,0 +1,57 @@
+"""What a simulated job looks like, and what is wrong with it."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class LoopShape:
+    """A training loop (loops.py, pipelines.py), the ranks that run it, and how steady machines and network are."""
+
+    loop: str
+    dp: int = 1
+    tp: int = 1
+    pp: int = 1
+    shards: int = 1  # ranks that share the weights; dp counts the replicas then
+    layers: int = 4
+    microbatches: int = 4
+    accumulation: int = 1
+    buckets: int = 2
+    iterations: int = 10
+    warm: int = 2  # iterations before the recording
+    kernel_us: float = 120.0
+    host_us: float = 7.0  # per launch
+    net_us: float = 150.0  # per transfer
+    asks_loss: bool = True  # the host waits for its device after each iteration
+    holds_gathers: bool = True  # no more than two layers' weights are gathered ahead
+    pageable: bool = False  # copies of the batch block the host
+    last_stage: float = 1.1  # its work over that of the others
+    kernel_noise: float = 0.015
+    rank_spread: float = 0.005
+    host_noise: float = 0.3
+    net_noise: float = 0.05
+    contention: float = 1.0  # factor on kernels beside a collective
+    marks: str = "profiler_step"  # or "optimizer": only its annotation
+    tells: str = (
+        "sequence"  # what kernels say of their collective: all, "group" without its number, "host": operators say it
+    )
+    annotates: bool = True  # a recommender's pipeline names its stages
+
+    @property
+    def ranks(self) -> int:
+        return self.dp * self.tp * self.pp * self.shards
+
+
+@dataclass(frozen=True)
+class SimulatedFault:
+    """What is planted; `rank` is -1 where nobody is at fault.
+
+    `of_iterations` holds factors, or µs of loading or pausing, by iteration.
+    """
+
+    kind: str = "none"
+    rank: int = -1
+    factor: float = 1.0
+    of_iterations: dict[int, float] = field(default_factory=dict)
+    places: dict[int, float] = field(default_factory=dict)  # where in the iteration a pause strikes, 0 to 1
+    groups: tuple[str, ...] = ()  # whose names begin like that
+    ranks: tuple[int, ...] = ()
