@@ -97,11 +97,13 @@ def _blocked(row_start_ns: Int64s, row_launch_ns: Int64s, begin_ns: Int64s, end_
     """How long the host was held in launch calls between two moments, because too many launches were waiting."""
     if len(row_launch_ns) <= _DEEP_QUEUE:
         return np.zeros(len(begin_ns), np.int64)
-    waiting = np.arange(len(row_launch_ns)) - np.searchsorted(np.sort(row_start_ns), row_launch_ns)
-    held = np.maximum(np.diff(row_launch_ns, append=row_launch_ns[-1:]) - _LAUNCH_NS, 0)
-    total = np.concatenate(([0], np.cumsum(np.where(waiting >= _DEEP_QUEUE, held, 0))))
-    at = np.searchsorted(row_launch_ns, np.stack((begin_ns, end_ns)))
-    return np.asarray(total[at[1]] - total[at[0]])
+    # Operations are launched too: what lies between two rows may lie on either side of one.
+    moments = np.unique(np.concatenate((row_launch_ns, end_ns)))
+    waiting = np.searchsorted(row_launch_ns, moments) - np.searchsorted(np.sort(row_start_ns), moments)
+    gap = np.diff(moments, append=moments[-1:])
+    held = np.where(waiting >= _DEEP_QUEUE, gap - _LAUNCH_NS, 0) > 0
+    times = (moments + _LAUNCH_NS)[held], (moments + gap)[held]
+    return covered_length(end_ns, times) - covered_length(begin_ns, times)
 
 
 def kept_waits(waits: HostWaits, row_end_ns: Int64s, tolerance_ns: int) -> Bools:
