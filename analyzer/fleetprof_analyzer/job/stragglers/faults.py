@@ -81,7 +81,7 @@ def judge(
     if len(ranks) > 1:
         scenarios += [fixed([other for other in ranks if other != rank]) for rank in ranks]
     outcome = replay.run(scenarios)
-    total = outcome.total_ns.astype(np.float64)
+    total = outcome.lasting_ns.astype(np.float64)
     alone = total[2 + len(ranks) :] if len(ranks) > 1 else total[:1]
     faults = []
     for number, candidate in enumerate(rest):
@@ -106,7 +106,7 @@ def judge(
     if len(named) < len(faults):
         # A suspect that is faster than its peers would slow the rest down.
         mended = replay.run([fixed([fault.candidate.rank for fault in named])])
-        joint = float((total[0] - mended.total_ns[0]) / total[0])
+        joint = float((total[0] - mended.lasting_ns[0]) / total[0])
     return Judged(named, [fault for fault in faults if fault not in named], joint)
 
 

@@ -11,6 +11,12 @@ from harness.traces.straggler_sections import stragglers_of
 GAIN_OFF = 0.05
 FAULTS = [
     ("ddp", "slow_gpu", 1), ("sparse", "data_loader", 1000), ("pipeline", "throttling", 1000),
+    # Hosts that ran ahead while they waited for the late one have no such lead without it.
+    ("launch", "slow_host", 1), ("launch_hsdp", "data_loader", 1001),
+    # Gathers that are early on a late rank would not hold it up at its peers' pace.
+    ("fsdp", "slow_host", 1000), ("hsdp", "slow_host", 1000),
+    # Launch calls of a slow host are no work of its device.
+    ("ddp", "slow_host", 1000), ("launch", "gc", 1001),
 ]  # fmt: skip
 
 

@@ -48,6 +48,26 @@ class Course:
     hosted: Int64s
 
 
+@dataclass(frozen=True, slots=True)
+class ReplayOutcome:
+    """Of S scenarios: the window's length, shape (S,), and how long each rank's chain stood still, shape (R, S).
+
+    `hosts_ns`, shape (S,): what the hosts alone take in as many iterations.
+    """
+
+    total_ns: Int64s
+    blocked_ns: Int64s
+    hosts_ns: Int64s
+
+    @property
+    def lasting_ns(self) -> Int64s:
+        """The length of a window whose hosts bring no lead along, shape (S,).
+
+        They may have gained one by waiting for another rank, and would have none if that had been faster.
+        """
+        return np.maximum(self.total_ns, self.hosts_ns)
+
+
 def compute(
     layout: ReplayLayout, steps: list[Step], scenarios: list[Scenario], *, after_local: Bools, has_host: Bools
 ) -> Course:

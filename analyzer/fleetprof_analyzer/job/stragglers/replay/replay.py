@@ -6,36 +6,34 @@ The transfer is the shortest duration over the members: who came last waited for
 difference of two clocks enters; several scenarios are computed at once.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from fleetprof_analyzer.job.stragglers.replay.course import HALF_NEVER, Course, Scenario, compute
+from fleetprof_analyzer.job.stragglers.replay.course import HALF_NEVER, Course, ReplayOutcome, Scenario, compute
 from fleetprof_analyzer.job.stragglers.replay.joins import place_joins
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.job.stragglers.replay.passing import share_passing
-from fleetprof_analyzer.job.stragglers.replay.schedule import ReplayLayout, Step, order, plan
+from fleetprof_analyzer.job.stragglers.replay.schedule import (
+    ReplayLayout,
+    Step,
+    gather_rows,
+    order,
+    pick_marks,
+    plan,
+    sum_marks,
+)
 from fleetprof_analyzer.job.stragglers.replay.strays import find_strays
 from fleetprof_analyzer.rank.communication.chain.chain import next_owner
 from fleetprof_analyzer.rank.communication.chain.host_chain import NEVER
 from fleetprof_analyzer.rank.communication.chain.program import position_in_program
-from fleetprof_analyzer.rank.communication.operations import RankOperations
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _PARTS: Final = ("segment", "busy", "data", "collection", "pause", "quiet")
 _LEADING: Final = 0.5
 _PACE: Final = 0.7  # quantile over the operations
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayOutcome:
-    """Of S scenarios: the window's length, shape (S,), and how long each rank's chain stood still, shape (R, S)."""
-
-    total_ns: Int64s
-    blocked_ns: Int64s
 
 
 class Replay:
@@ -49,9 +47,9 @@ class Replay:
         self.start_ns = self.gather("start_ns")
         self.parts_ns = {name: self.gather(f"{name}_ns") for name in _PARTS}
         self.segment_ns = self.parts_ns["segment"]
-        self.iteration = _gather(matched.iteration, layout)
+        self.iteration = gather_rows(matched.iteration, layout)
         self.strays = find_strays(matched)
-        self.is_stray = _gather(self.strays, layout).astype(np.bool_)
+        self.is_stray = gather_rows(self.strays, layout).astype(np.bool_)
         self.has_host = self._with_hosts()
         with_host = self.has_host[layout.rank]
         self.lag_ns = np.where(with_host, self.gather("lag_ns"), self.gather("late_ns"))
@@ -67,7 +65,7 @@ class Replay:
 
     def gather(self, column: str) -> Int64s:
         """A column of `Columns`, one value per operation of the layout, shape (N,)."""
-        return _gather([getattr(one.columns, column) for one in self.matched.ranks], self.layout)
+        return gather_rows([getattr(one.columns, column) for one in self.matched.ranks], self.layout)
 
     def _positions(self) -> Int64s:
         """Each operation's place in its rank's program, shape (N,), -1 where its iteration differs, and of strays."""
@@ -77,7 +75,7 @@ class Replay:
             )
             for one, numbers, stray in zip(self.matched.ranks, self.matched.iteration, self.strays, strict=True)
         ]
-        return _gather(of_ranks, self.layout)
+        return gather_rows(of_ranks, self.layout)
 
     def _share_what_passes(self) -> None:
         """What passes the chain has no segment but its lag."""
@@ -99,10 +97,10 @@ class Replay:
         """The marks' times, the owner of each; of a mark that was left out they belong to the next one."""
         layout, ranks = self.layout, self.matched.ranks
         own, self._work_ns, self._host_ns = (
-            _sum_marks(ranks, layout, name) for name in ("own_ns", "work_ns", "host_ns")
+            sum_marks(ranks, layout, name) for name in ("own_ns", "work_ns", "host_ns")
         )
         self._tail_host_ns, self._tail_work_ns, lead = (
-            _pick_marks(ranks, layout, name) for name in ("tail_host_ns", "tail_work_ns", "lead_ns")
+            pick_marks(ranks, layout, name) for name in ("tail_host_ns", "tail_work_ns", "lead_ns")
         )
         alone = ~self.has_host[layout.mark_rank]
         self._work_ns[alone], self._host_ns[alone], self._tail_work_ns[alone] = own[alone], 0, NEVER
@@ -222,7 +220,19 @@ class Replay:
         layout = self.layout
         blocked = np.zeros((len(self.matched.ranks), len(scenarios)), np.int64)
         np.add.at(blocked, layout.mark_rank[layout.stop_mark], course.shift[:-1] - course.arrived)
-        return ReplayOutcome(course.ends.max(axis=0, initial=0), blocked)
+        return ReplayOutcome(course.ends.max(axis=0, initial=0), blocked, self._least_by_hosts(course))
+
+    def _least_by_hosts(self, course: Course) -> Int64s:
+        """What the hosts alone take, shape (S,), by the iterations after the first, in which the window's edge lies."""
+        layout, count = self.layout, len(self.matched.iterations)
+        if count < 2:
+            return np.zeros(course.hosted.shape[1], np.int64)
+        first = np.flatnonzero(np.diff(layout.mark_rank, prepend=-1))
+        last = np.append(first[1:], len(layout.mark_rank)) - 1
+        of_first = np.where(self.iteration[layout.mark_operation] <= 0, np.arange(len(layout.mark_rank)), first[0])
+        begin = np.maximum(np.maximum.reduceat(of_first, first), first)
+        taken = (course.hosted[last] - course.hosted[begin])[self.has_host[layout.mark_rank[first]]]
+        return np.asarray(taken.max(axis=0, initial=0) * count // (count - 1))
 
     def fidelity(self) -> float:
         """Replayed length of the window over the measured one: the median over ranks, first to last operation's end."""
@@ -270,30 +280,3 @@ class Replay:
         stood = (course.shift[:-1] - course.arrived)[:, 0] - self.transfer_ns[layout.collective[joined]]
         np.add.at(own, joined, np.where(layout.mark_joins[layout.stop_mark], np.maximum(stood, 0), 0))
         return np.where(self.has_host[layout.rank] & self._after_local, np.maximum(own[:-1], 0), self.segment_ns)
-
-
-def _gather(of_ranks: Sequence[npt.NDArray[np.generic]], layout: ReplayLayout) -> Int64s:
-    """One value per operation of the layout."""
-    starts = np.cumsum([0, *(len(values) for values in of_ranks)])
-    together = np.concatenate(of_ranks).astype(np.int64)
-    return np.asarray(together[starts[layout.rank] + layout.position])
-
-
-def _pick_marks(ranks: Sequence[RankOperations], layout: ReplayLayout, name: str) -> Int64s:
-    """A column of the marks, one value per mark of the layout."""
-    found = np.zeros(len(layout.mark_rank), np.int64)
-    for number, one in enumerate(ranks):
-        here = layout.mark_rank == number
-        found[here] = getattr(one.columns, name)[layout.mark_origin[here]]
-    return found
-
-
-def _sum_marks(ranks: Sequence[RankOperations], layout: ReplayLayout, name: str) -> Int64s:
-    """The same, with the values of the marks that were left out since the one before."""
-    found = np.zeros(len(layout.mark_rank), np.int64)
-    for number, one in enumerate(ranks):
-        here = np.flatnonzero(layout.mark_rank == number)
-        at = layout.mark_origin[here]
-        total = np.concatenate(([0], np.cumsum(getattr(one.columns, name))))
-        found[here] = total[at + 1] - total[np.concatenate((at[:1], at[:-1] + 1))]
-    return found

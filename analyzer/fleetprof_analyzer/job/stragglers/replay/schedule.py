@@ -5,14 +5,16 @@ every step needs only results of earlier steps; waiting in a circle, which a rea
 sends and receives go, or said.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
-from fleetprof_analyzer.rank.communication.operations import KINDS
+from fleetprof_analyzer.rank.communication.operations import KINDS, RankOperations
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 # A send ends when its receiver takes it, often while its own chain waits for something else: it seems to hold that up.
@@ -234,3 +236,30 @@ def _steps(layout: ReplayLayout, level: Int64s, stop_level: Int64s) -> list[Step
         steps.append(Step(here[first], by_collective[begin:end], first, none))
         steps += [Step(none, none, none, stops) for stops in stops_at.get(int(sorted_levels[begin]), [])]
     return steps
+
+
+def gather_rows(of_ranks: Sequence[npt.NDArray[np.generic]], layout: ReplayLayout) -> Int64s:
+    """One value per operation of the layout."""
+    starts = np.cumsum([0, *(len(values) for values in of_ranks)])
+    together = np.concatenate(of_ranks).astype(np.int64)
+    return np.asarray(together[starts[layout.rank] + layout.position])
+
+
+def pick_marks(ranks: Sequence[RankOperations], layout: ReplayLayout, name: str) -> Int64s:
+    """A column of the marks, one value per mark of the layout."""
+    found = np.zeros(len(layout.mark_rank), np.int64)
+    for number, one in enumerate(ranks):
+        here = layout.mark_rank == number
+        found[here] = getattr(one.columns, name)[layout.mark_origin[here]]
+    return found
+
+
+def sum_marks(ranks: Sequence[RankOperations], layout: ReplayLayout, name: str) -> Int64s:
+    """The same, with the values of the marks that were left out since the one before."""
+    found = np.zeros(len(layout.mark_rank), np.int64)
+    for number, one in enumerate(ranks):
+        here = np.flatnonzero(layout.mark_rank == number)
+        at = layout.mark_origin[here]
+        total = np.concatenate(([0], np.cumsum(getattr(one.columns, name))))
+        found[here] = total[at + 1] - total[np.concatenate((at[:1], at[:-1] + 1))]
+    return found
