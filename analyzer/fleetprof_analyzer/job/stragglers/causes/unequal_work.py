@@ -23,6 +23,7 @@ _MOST_FEWER: Final = 0.25  # of what a rank has more of
 _LEAST_EXCESS: Final = 0.1  # of what peers take for their operators, at their medians
 _MOST_TOLD_BY_RUNS: Final = 1.0  # more work than the peers' all; waits for a core lengthen operators without end
 _LEAST_SAMPLED: Final = 5  # iterations
+_LEAST_OWN_EXCESS: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +105,9 @@ def _time(one: Signature) -> int:
 
 
 def _excess(table: OwnTime, rank: int, iterations: Bools) -> float:
+    """By how much its own time exceeds the peers'; what only its host shows may not exceed it at all."""
     own = np.median(table.own_ns[table.peers(rank)], axis=0)[iterations]
-    return float(np.median(table.own_ns[rank][iterations] / np.maximum(own, 1))) - 1
+    return max(float(np.median(table.own_ns[rank][iterations] / np.maximum(own, 1))) - 1, _LEAST_OWN_EXCESS)
 
 
 def compare_operators(table: OwnTime, rank: int) -> OperatorWork | None:
