@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from fleetprof_analyzer.rank.communication.chain.gaps import Fillings
+from fleetprof_analyzer.rank.communication.chain.gaps import Fillings, waits_for_batches
 from fleetprof_analyzer.rank.communication.launches import launch_times
 from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS
 from fleetprof_analyzer.rank.host.marks import HostMarks
@@ -103,6 +103,8 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Op
     taken = operations.take(order)
     host = _host_rows(trace)
     taken = _described_by_host(taken, called[order], host)
+    waits = _waits(host, trace.names)
+    loaded = join(_union_of(host, trace.names, is_data_loading), marks.loading)
     return OperationSource(
         kind="gpu",
         name=taken.name,
@@ -117,11 +119,11 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Op
         row_end_ns=_running_end(chain, int(taken.start_ns.min())),
         tolerance_ns=_DEVICE_TOLERANCE_NS,
         busy=union(local.start_ns, local.end_ns),
-        data=join(_union_of(host, trace.names, is_data_loading), marks.loading),
+        data=loaded if waits is None else join(loaded, waits_for_batches(rows, host, trace.names, waits)),
         collection=join(_union_of(host, trace.names, is_collection), marks.collection),
         recorded=_recorded(host, trace.names),
         row_launch_ns=None if np.array_equal(launch.called, rows.start_ns) else chain_launched,
-        waits=_waits(host, trace.names),
+        waits=waits,
         thread=host.select(host.place == _training_thread(trace, host)),
         local=local,
         local_launch_ns=local_launch,

@@ -3,13 +3,18 @@
 Guarantees: the parts of a segment are disjoint and no longer than it; integer nanoseconds.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from fleetprof_analyzer.trace.intervals import Union, covered_length, join, union, without
-from fleetprof_analyzer.trace.trace import Int64s
+from fleetprof_analyzer.trace.naming import where_name
+from fleetprof_analyzer.trace.trace import Category, Int64s, Rows
+
+_FROM_ORDINARY_MEMORY: Final = re.compile(r"HtoD \(Pageable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,21 @@ class Fillings:
     data: Union
     collection: Union
     recorded: Union
+
+
+def waits_for_batches(device: Rows, host: Rows, names: list[str], waits: Union) -> Union:
+    """When the host waited for a batch that its device was given from ordinary memory; `waits`: its calls that wait.
+
+    Copies from pinned memory may bring anything else, such as weights that were put aside.
+    """
+    copies = device.select(where_name(device, names, lambda name: _FROM_ORDINARY_MEMORY.search(name) is not None))
+    if len(copies) == 0:
+        return union(copies.start_ns, copies.end_ns)
+    # The call that copies waits as well, until the memory may be used again.
+    calls = host.select((host.category == Category.RUNTIME) & np.isin(host.correlation, copies.correlation))
+    held = join(waits, union(calls.start_ns, calls.end_ns))
+    copied = union(copies.start_ns, copies.end_ns)
+    return without(copied, without(copied, held))
 
 
 def add_fills(parts: Sequence[Fill]) -> Fill:
