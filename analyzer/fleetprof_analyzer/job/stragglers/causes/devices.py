@@ -17,6 +17,7 @@ _SLOWER_CLOCK: Final = 0.97
 _LOW_SHARE: Final = 0.25
 _CLEAR_SHARE: Final = 0.9
 _LEAST_GONE: Final = 2
+NOTHING_LEFT: Final = 0.05  # of what is usual for the late iterations
 
 
 def find_slower_clock(table: OwnTime, candidate: Candidate) -> list[Evidence]:
@@ -39,8 +40,11 @@ def find_slower_clock(table: OwnTime, candidate: Candidate) -> list[Evidence]:
     ]
 
 
-def comes_and_goes(excess: Floats, candidate: Candidate) -> bool:
-    """Whether a device was slow in one part of the window, or clearly either slow or not: clocks, not the chip."""
+def comes_and_goes(excess: Floats, candidate: Candidate, *, beside_peers: bool) -> bool:
+    """Whether a device was slow in one part of the window, or clearly either slow or not: clocks, not the chip.
+
+    `beside_peers`: `excess`, shape (K,), is that over them. Then one iteration tells in which nothing is left of it.
+    """
     late: Bools = candidate.iterations & (excess > 0)
     if not late.any():
         return False
@@ -48,4 +52,7 @@ def comes_and_goes(excess: Floats, candidate: Candidate) -> bool:
     slow = excess > _MOST_OF * high
     fast = excess < _LOW_SHARE * high
     edges = int(np.abs(np.diff(slow.astype(np.int8))).sum())
-    return bool(fast.sum() >= _LEAST_GONE and (edges <= 2 or (fast | slow).mean() >= _CLEAR_SHARE))
+    # The first iteration lies at the window's edge.
+    is_gone = beside_peers and bool((np.abs(excess[1:]) < NOTHING_LEFT * high).any())
+    goes = is_gone or fast.sum() >= _LEAST_GONE
+    return bool(goes and (edges <= 2 or (fast | slow).mean() >= _CLEAR_SHARE))

@@ -70,7 +70,9 @@ def explain_device(table: OwnTime, candidate: Candidate) -> Explained:
     busy = table.parts_ns["busy"][candidate.rank].astype(np.float64)
     # Nobody does the same work, so its own fastest iterations tell.
     above = busy - busy.min()
-    swings = float(np.median(above)) > _LEAST_SWING * busy.min() and comes_and_goes(above, candidate)
+    swings = float(np.median(above)) > _LEAST_SWING * busy.min() and comes_and_goes(
+        above, candidate, beside_peers=False
+    )
     return Explained("throttling" if slower or swings else "slow_gpu", [longer, *slower])
 
 
@@ -163,7 +165,9 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     elif excess["busy"] >= _MOST_OF * total:
         slower = find_slower_clock(table, candidate)
         evidence += slower
-        throttled = bool(slower) or comes_and_goes(own["busy"][rank] - usual["busy"], candidate)
+        throttled = bool(slower) or comes_and_goes(
+            own["busy"][rank] - usual["busy"], candidate, beside_peers=len(peers) > 0
+        )
         cause = "throttling" if throttled else "slow_gpu"
     return Explained(cause, evidence, every or 0)
 

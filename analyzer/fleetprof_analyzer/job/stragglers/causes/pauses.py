@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from fleetprof_api.report.stragglers import Evidence
 
+from fleetprof_analyzer.job.stragglers.causes.devices import NOTHING_LEFT
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 
@@ -35,7 +36,9 @@ def find_collections(
         return None
     pause = float(table.pause_ns[rank][late].mean())
     quiet = float(table.quiet_ns[rank][late].mean())
-    goes = candidate.pattern == "intermittent" or int((table.pause_ns[rank] < _GONE * pause).sum()) >= _LEAST_GONE
+    pauses = table.pause_ns[rank]
+    goes = candidate.pattern == "intermittent" or int((pauses < _GONE * pause).sum()) >= _LEAST_GONE
+    goes = goes or bool((pauses[1:] < NOTHING_LEFT * pause).any())
     if goes and pause >= _PAUSE_SHARE * host and quiet >= _QUIET_SHARE * pause:
         return Evidence(
             measure="pauses in which no thread of the host did anything", value=round(quiet), usual=0,
