@@ -34,6 +34,15 @@ def test_the_fault_is_found_with_its_cause_and_worth(layout: str, kind: str, see
     assert found.gain == pytest.approx(case.gain, abs=GAIN_OFF)
 
 
+def test_a_stage_is_heavy_beside_receives_that_stood_behind_others_before_the_window() -> None:
+    case = draw_simulated("pipeline", "heavy_stage", 3001)
+    found = judge(case)
+    assert {(one.rank, one.cause) for one in found.ranks} == {
+        (rank, "stage_imbalance") for rank in case.job.fault.ranks
+    }
+    assert found.fidelity == pytest.approx(1, abs=0.003)
+
+
 @pytest.mark.parametrize("layout", ["ddp", "hsdp", "launch", "pipeline"])
 def test_nobody_is_named_in_a_healthy_job(layout: str) -> None:
     found = judge(draw_simulated(layout, "none", 1))

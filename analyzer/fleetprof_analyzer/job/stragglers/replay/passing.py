@@ -1,4 +1,4 @@
-"""Which operations begin beside their rank's chain, by what all ranks of a program show.
+"""Which operations begin beside their rank's chain, by what all ranks of a program show, and how late the first ones.
 
 A late host hides it: what it launches last begins last, whatever it waits for. Guarantees: pure.
 """
@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetprof_analyzer.job.stragglers.replay.schedule import ReplayLayout
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _LEAST_SHARE: Final = 0.5  # of the operations at one place of a program
@@ -31,3 +32,19 @@ def share_passing(rank: Int64s, position: Int64s, kind: Int64s, passing: Bools) 
     share = np.bincount(number, passing[regular], len(places_met)) / np.bincount(number)
     shared[regular] = share[number] >= _LEAST_SHARE
     return shared
+
+
+def bound_first_lags(
+    layout: ReplayLayout, iteration: Int64s, position: Int64s, passing: Bools, lag_ns: Int64s
+) -> Int64s:
+    """The lags, shape (N,), of what passes the chain: the first on its stream lags no more than in other iterations.
+
+    What it stood behind was launched before the window, and is not in it. `passing`: operations that pass; `position`:
+    their places in the program, -1 where not known.
+    """
+    bounded = lag_ns.copy()
+    for first in np.flatnonzero(passing & (layout.previous < 0) & (position >= 0)):
+        same = (layout.rank == layout.rank[first]) & (position == position[first]) & (iteration > iteration[first])
+        if same.any():
+            bounded[first] = min(int(lag_ns[first]), int(np.median(lag_ns[same])))
+    return bounded

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fleetprof_analyzer.job.stragglers.replay.course import HALF_NEVER, Course, ReplayOutcome, Scenario, compute
 from fleetprof_analyzer.job.stragglers.replay.joins import place_joins
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
-from fleetprof_analyzer.job.stragglers.replay.passing import share_passing
+from fleetprof_analyzer.job.stragglers.replay.passing import bound_first_lags, share_passing
 from fleetprof_analyzer.job.stragglers.replay.schedule import (
     ReplayLayout,
     Step,
@@ -80,6 +80,9 @@ class Replay:
     def _share_what_passes(self) -> None:
         """What passes the chain has no segment but its lag."""
         rank, passing = self.layout.rank, ~self._after_local
+        lag = bound_first_lags(self.layout, self.iteration, self.program_position, passing, self.lag_ns)
+        self.segment_ns = np.where(lag < self.lag_ns, np.minimum(self.segment_ns, lag), self.segment_ns)
+        self.lag_ns = lag
         position = np.where(self.iteration >= 0, self.program_position, -1)
         shared = share_passing(rank, position, self.gather("kind"), passing) & ~passing & self.has_host[rank]
         self._after_local &= ~shared
