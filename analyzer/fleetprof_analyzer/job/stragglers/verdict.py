@@ -112,7 +112,7 @@ def find_stragglers(operations: Sequence[RankOperations], delivered: Sequence[in
     if matched.guessed and not ends_together(matched):
         return _without_verdict(Obstacle.SEVERAL_GROUPS)
     try:
-        replay = Replay(matched)
+        replay = _replay_best(matched)
     except Circular:
         return _without_verdict(Obstacle.CIRCLE)
     role = find_roles(matched, replay.strays)
@@ -131,6 +131,16 @@ def find_stragglers(operations: Sequence[RankOperations], delivered: Sequence[in
     judged = judge(replay, table, candidates, extra)
     missing = find_missing(operations, matched.missing, here)
     return _report(replay, table, judged, left_out, missing)
+
+
+def _replay_best(matched: Matched) -> Replay:
+    """With hosts beside their devices, unless the traces contradict that: a host may wait for a part of its work."""
+    replay = Replay(matched)
+    off = abs(replay.fidelity() - 1)
+    if off <= _FAITHFUL or not replay.has_host.any():
+        return replay
+    without = Replay(matched, follows_hosts=False)
+    return without if abs(without.fidelity() - 1) < off else replay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

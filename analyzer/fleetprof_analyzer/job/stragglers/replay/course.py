@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fleetprof_analyzer.job.stragglers.replay.schedule import ReplayLayout, Step
 from fleetprof_analyzer.rank.communication.chain.host_chain import NEVER
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
+Floats = npt.NDArray[np.float64]
 HALF_NEVER: Final = NEVER // 2
 _NEVER: Final = np.iinfo(np.int64).min // 2
+_PACE: Final = 0.7  # quantile over the operations
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,34 @@ def compute(
         ready = local + lag[here]
         ends[step.collectives] = np.maximum.reduceat(ready, step.first, axis=0) + transfer[step.collectives]
     return Course(ends, shift, host_shift, arrived, held, worked, hosted)
+
+
+def hosts_alone(layout: ReplayLayout, course: Course, iteration: Int64s, count: int, has_host: Bools) -> Int64s:
+    """What the hosts alone take, shape (S,), by the iterations after the first, in which the window's edge lies.
+
+    `iteration`, shape (N,), is that of each operation, of `count`; `has_host`, shape (R,): whose hosts are followed.
+    """
+    if count < 2:
+        return np.zeros(course.hosted.shape[1], np.int64)
+    first = np.flatnonzero(np.diff(layout.mark_rank, prepend=-1))
+    last = np.append(first[1:], len(layout.mark_rank)) - 1
+    of_first = np.where(iteration[layout.mark_operation] <= 0, np.arange(len(layout.mark_rank)), first[0])
+    begin = np.maximum(np.maximum.reduceat(of_first, first), first)
+    taken = (course.hosted[last] - course.hosted[begin])[has_host[layout.mark_rank[first]]]
+    return np.asarray(taken.max(axis=0, initial=0) * count // (count - 1))
+
+
+def measure_pace(layout: ReplayLayout, was_ns: Int64s, wanted_ns: Int64s, changed: Bools, ranks: int) -> Floats:
+    """How much faster each rank's host launches, shape (R,): pauses and data loading come before a few only.
+
+    Its times of launching by operation, as measured and as wanted, shape (N,).
+    """
+    pace = np.ones(ranks)
+    paced = changed & (was_ns > 0) & (wanted_ns > 0)
+    for rank in np.unique(layout.rank[paced]):
+        here = paced & (layout.rank == rank)
+        pace[rank] = np.quantile(wanted_ns[here] / was_ns[here], _PACE)
+    return np.minimum(pace, 1.0)
 
 
 def _most_since(values: Int64s, layout: ReplayLayout) -> Int64s:

@@ -10,9 +10,16 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from fleetprof_analyzer.job.stragglers.replay.course import HALF_NEVER, Course, ReplayOutcome, Scenario, compute
+from fleetprof_analyzer.job.stragglers.replay.course import (
+    HALF_NEVER,
+    Course,
+    ReplayOutcome,
+    Scenario,
+    compute,
+    hosts_alone,
+    measure_pace,
+)
 from fleetprof_analyzer.job.stragglers.replay.joins import place_joins
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.job.stragglers.replay.passing import bound_first_lags, share_passing
@@ -33,14 +40,16 @@ from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _PARTS: Final = ("segment", "busy", "data", "collection", "pause", "quiet")
 _LEADING: Final = 0.5
-_PACE: Final = 0.7  # quantile over the operations
 
 
 class Replay:
-    """The graph of one match, ready for scenarios. Raises Circular."""
+    """The graph of one match, ready for scenarios. Raises Circular.
 
-    def __init__(self, matched: Matched) -> None:
-        self.matched = matched
+    `follows_hosts`: hosts go on beside their devices where they can; else all gaps of a device are its own time.
+    """
+
+    def __init__(self, matched: Matched, *, follows_hosts: bool = True) -> None:
+        self.matched, self._follows_hosts = matched, follows_hosts
         self.layout, self._steps = plan(matched)
         layout = self.layout
         self.duration_ns = self.gather("duration_ns")
@@ -51,7 +60,7 @@ class Replay:
         self.strays = find_strays(matched)
         self.is_stray = gather_rows(self.strays, layout).astype(np.bool_)
         self.has_host = self._with_hosts()
-        with_host = self.has_host[layout.rank]
+        with_host = (self.has_host | self._unfollowed)[layout.rank]
         self.lag_ns = np.where(with_host, self.gather("lag_ns"), self.gather("late_ns"))
         self._after_local = self.gather("after_local").astype(np.bool_)
         self.program_position = self._positions()
@@ -94,6 +103,9 @@ class Replay:
         ranks = self.matched.ranks
         follows = np.array([bool((one.columns.tail_work_ns > HALF_NEVER).any()) for one in ranks])
         leads = np.array([one.leads for one in ranks])
+        self._unfollowed = leads & (not self._follows_hosts)
+        if not self._follows_hosts:
+            return np.zeros(len(leads), np.bool_)
         return leads | (follows & bool(follows.any() and leads[follows].mean() >= _LEADING))
 
     def _times_of_marks(self) -> None:
@@ -105,7 +117,7 @@ class Replay:
         self._tail_host_ns, self._tail_work_ns, lead = (
             pick_marks(ranks, layout, name) for name in ("tail_host_ns", "tail_work_ns", "lead_ns")
         )
-        alone = ~self.has_host[layout.mark_rank]
+        alone, busy = ~self.has_host[layout.mark_rank], self._work_ns.copy()
         self._work_ns[alone], self._host_ns[alone], self._tail_work_ns[alone] = own[alone], 0, NEVER
         first = np.flatnonzero(np.diff(layout.mark_rank, prepend=-1))
         # Where the window begins both are where they were.
@@ -114,6 +126,20 @@ class Replay:
         passed = layout.mark_joins | layout.mark_waits
         self._owner = self._owners(passed | ~self._after_local[layout.mark_operation])
         self._host_owner = self._owners(passed)
+        self._add_gaps(busy)
+
+    def _add_gaps(self, busy_ns: Int64s) -> None:
+        """Of hosts that could be followed and are not, the device's gaps go before each operation's launch.
+
+        `busy_ns`, shape (M,): the marks' work without gaps.
+        """
+        layout, count = self.layout, len(self.layout.rank)
+        mine = self._unfollowed[layout.mark_rank]
+        total = np.bincount(self._owner[mine], busy_ns[mine], count + 1)[:-1].astype(np.int64)
+        here = np.flatnonzero(self._unfollowed[layout.rank] & self._after_local)
+        self._work_ns[mine] = busy_ns[mine]
+        self._work_ns[layout.operation_mark[here]] += np.maximum(self.segment_ns - total, 0)[here]
+        self.parts_ns["busy"][here] = np.minimum(total, self.segment_ns)[here]
 
     def _owners(self, passed: Bools) -> Int64s:
         """The operation whose segment a mark belongs to; N where there is none on its rank."""
@@ -163,6 +189,7 @@ class Replay:
         self.segment_ns = parts["segment"] = self._own_times()
         mine = self.has_host[self.layout.rank] & self._after_local
         parts["busy"] = np.where(mine, np.minimum(self.work_ns, self.segment_ns), parts["busy"])
+        mine |= self._unfollowed[self.layout.rank] & self._after_local
         gap = self.segment_ns - parts["busy"]
         for name in ("data", "collection"):
             parts[name] = np.where(mine, np.minimum(gap, parts[name]), parts[name])
@@ -190,13 +217,15 @@ class Replay:
             np.append(np.where(changed & (was > 0), wanted / np.maximum(was, 1), 1.0), 1.0)
             for was, wanted in ((self.work_ns, work_ns), (self.host_ns, host_ns))
         )
+        launching, wanted = self.host_ns - self._beside_ns, host_ns - self._beside_ns
+        pace = measure_pace(layout, launching, wanted, changed, len(self.has_host))
         factor = work_factor[self._owner]
         work, tail_work = (np.rint(times * factor).astype(np.int64) for times in (of_marks, self._tail_work_ns))
         host, tail_host = (
             np.rint(times * factor).astype(np.int64)
             for times, factor in (
                 (self._host_ns, host_factor[self._host_owner]),
-                (self._tail_host_ns, self._pace(host_ns, changed)[layout.mark_rank]),
+                (self._tail_host_ns, pace[layout.mark_rank]),
             )
         )
         lag, most = np.rint(self.lag_ns * work_factor[:-1]).astype(np.int64), most_lag_ns
@@ -207,35 +236,14 @@ class Replay:
         tail = np.where(self._tail_work_ns > HALF_NEVER, tail_work - tail_host, NEVER)
         return Scenario(work, host, tail, lag, self.transfer_ns)
 
-    def _pace(self, host_ns: Int64s, changed: Bools) -> npt.NDArray[np.float64]:
-        """How much faster each rank's host launches, shape (R,): pauses and data loading come before a few only."""
-        pace = np.ones(len(self.matched.ranks))
-        launching, wanted = self.host_ns - self._beside_ns, host_ns - self._beside_ns
-        paced = changed & (launching > 0) & (wanted > 0)
-        for rank in np.unique(self.layout.rank[paced]):
-            here = paced & (self.layout.rank == rank)
-            pace[rank] = np.quantile(wanted[here] / launching[here], _PACE)
-        return np.minimum(pace, 1.0)
-
     def run(self, scenarios: list[Scenario]) -> ReplayOutcome:
         """All scenarios at once."""
         course = self._course(self.layout, self._steps, scenarios)
         layout = self.layout
         blocked = np.zeros((len(self.matched.ranks), len(scenarios)), np.int64)
         np.add.at(blocked, layout.mark_rank[layout.stop_mark], course.shift[:-1] - course.arrived)
-        return ReplayOutcome(course.ends.max(axis=0, initial=0), blocked, self._least_by_hosts(course))
-
-    def _least_by_hosts(self, course: Course) -> Int64s:
-        """What the hosts alone take, shape (S,), by the iterations after the first, in which the window's edge lies."""
-        layout, count = self.layout, len(self.matched.iterations)
-        if count < 2:
-            return np.zeros(course.hosted.shape[1], np.int64)
-        first = np.flatnonzero(np.diff(layout.mark_rank, prepend=-1))
-        last = np.append(first[1:], len(layout.mark_rank)) - 1
-        of_first = np.where(self.iteration[layout.mark_operation] <= 0, np.arange(len(layout.mark_rank)), first[0])
-        begin = np.maximum(np.maximum.reduceat(of_first, first), first)
-        taken = (course.hosted[last] - course.hosted[begin])[self.has_host[layout.mark_rank[first]]]
-        return np.asarray(taken.max(axis=0, initial=0) * count // (count - 1))
+        hosts = hosts_alone(layout, course, self.iteration, len(self.matched.iterations), self.has_host)
+        return ReplayOutcome(course.ends.max(axis=0, initial=0), blocked, hosts)
 
     def fidelity(self) -> float:
         """Replayed length of the window over the measured one: the median over ranks, first to last operation's end."""
