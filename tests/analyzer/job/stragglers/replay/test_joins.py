@@ -32,7 +32,8 @@ def placed(*work_ns: list[int], owner: list[int]) -> list[int]:
     places: tuple[Int64s, Int64s] = (np.zeros(ranks * OPERATIONS, np.int64), np.tile(np.arange(OPERATIONS), ranks))
     found = place_joins(layout, np.concatenate(work_ns), owners, places, ranks - 1, np.arange(ranks - 1))
     assert found[: -len(MARKS)].tolist() == np.concatenate(work_ns[:-1]).tolist()  # peers stay as they are
-    return found[-len(MARKS) :].tolist()
+    placed_work: list[int] = found[-len(MARKS) :].tolist()
+    return placed_work
 
 
 ALL_OF_LAST = [0, 2, 2, 2, 2]  # the second operation passes the chain: its launch begins no segment
