@@ -69,6 +69,13 @@ def test_what_strikes_most_iterations_is_no_slow_part(kind: str, seed: int) -> N
     assert [(one.rank, one.cause) for one in found.ranks] == [(case.fault.rank, CAUSES[kind])]
 
 
+def test_among_many_ranks_one_is_late_that_is_not_in_two_iterations() -> None:
+    case, traces, job = draw("throttling_often", 90002)
+    found = stragglers_of(operations_of(job, traces))
+    assert found is not None
+    assert [(one.rank, one.cause) for one in found.ranks] == [(case.fault.rank, "throttling")]
+
+
 @pytest.mark.parametrize(("pp", "stage", "factor"), [(4, 1, 20.0), (4, 2, 20.0), (2, 1, 20.0), (4, 1, 1.0)])
 def test_a_slow_group_of_one_stage_is_told_by_those_of_the_others(pp: int, stage: int, factor: float) -> None:
     shape = JobShape(dp=4, pp=pp, microbatches=2, layers=2, kernel_us=100)

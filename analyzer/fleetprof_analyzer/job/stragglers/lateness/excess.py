@@ -5,7 +5,7 @@ the others. Formulas: docs/measures.md#stragglers. Guarantees: pure; the same ta
 """
 
 from dataclasses import dataclass, replace
-from math import comb
+from math import ceil, comb
 from typing import Final
 
 import numpy as np
@@ -119,7 +119,9 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     z = (middle - np.median(middle)) / np.sqrt(error**2 + spread**2)
     above = x > np.maximum(_LEAST_EXCESS, middle / 2)[:, None]
     # Deviations of a few iterations are small by chance now and then: the mean must stand out as well.
-    chosen = (z > least_z(len(ranks) - 1)) & stand_out(x) | _are_apart(x)
+    count = x.shape[1]
+    apart = _are_apart(x, count) | _are_apart(x, ceil(_LEAST_SHARE * count))
+    chosen = (z > least_z(len(ranks) - 1)) & stand_out(x) | apart
     chosen &= (middle > _LEAST_EXCESS) & (above.mean(axis=1) >= _LEAST_SHARE)
     return [
         Candidate(int(ranks[n]), "persistent", float(middle[n]), above[n], float(z[n]))
@@ -128,12 +130,12 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     ]
 
 
-def _are_apart(x: Floats) -> Bools:
-    """Ranks whose least value is clearly above all values of all others, in too many iterations for chance."""
+def _are_apart(x: Floats, late: int) -> Bools:
+    """Ranks that in `late` iterations are clearly above all values of all others: too many of them for chance."""
     ranks, count = x.shape
-    if ranks ** (1 - count) > _CHANCE_APART:
+    if ranks ** (1 - late) > _CHANCE_APART:
         return np.zeros(ranks, np.bool_)
-    least, most = x.min(axis=1), x.max(axis=1)
+    least, most = np.sort(x, axis=1)[:, count - late], x.max(axis=1)
     others = np.array([np.delete(most, rank).max() for rank in range(ranks)])
     return np.asarray(least > np.maximum(_APART * others, _LEAST_APART))
 
