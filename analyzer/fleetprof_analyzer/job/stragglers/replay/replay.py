@@ -7,6 +7,7 @@ difference of two clocks enters; several scenarios are computed at once.
 """
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -245,8 +246,8 @@ class Replay:
         hosts = hosts_alone(layout, course, self.iteration, len(self.matched.iterations), self.has_host)
         return ReplayOutcome(course.ends.max(axis=0, initial=0), blocked, hosts)
 
-    def fidelity(self) -> float:
-        """Replayed length of the window over the measured one: the median over ranks, first to last operation's end."""
+    @cached_property
+    def _fidelity(self) -> float:
         layout = self.layout
         end = self.start_ns + self.duration_ns
         replayed = self._course(layout, self._steps, [self.as_measured()]).ends[layout.collective, 0]
@@ -255,6 +256,10 @@ class Replay:
         measured = end[last] - end[first]
         some = measured > 0
         return float(np.median((replayed[last] - replayed[first])[some] / measured[some])) if some.any() else 1.0
+
+    def fidelity(self) -> float:
+        """Replayed length of the window over the measured one: the median over ranks, first to last operation's end."""
+        return self._fidelity
 
     def _course(self, layout: ReplayLayout, steps: list[Step], scenarios: list[Scenario]) -> Course:
         return compute(layout, steps, scenarios, after_local=self._after_local, has_host=self.has_host)
