@@ -119,9 +119,7 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     z = (middle - np.median(middle)) / np.sqrt(error**2 + spread**2)
     above = x > np.maximum(_LEAST_EXCESS, middle / 2)[:, None]
     # Deviations of a few iterations are small by chance now and then: the mean must stand out as well.
-    count = x.shape[1]
-    apart = _are_apart(x, count) | _are_apart(x, ceil(_LEAST_SHARE * count))
-    chosen = (z > least_z(len(ranks) - 1)) & stand_out(x) | apart
+    chosen = (z > least_z(len(ranks) - 1)) & stand_out(x) | are_apart(x)
     chosen &= (middle > _LEAST_EXCESS) & (above.mean(axis=1) >= _LEAST_SHARE)
     return [
         Candidate(int(ranks[n]), "persistent", float(middle[n]), above[n], float(z[n]))
@@ -130,7 +128,15 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     ]
 
 
-def _are_apart(x: Floats, late: int) -> Bools:
+def are_apart(x: Floats) -> Bools:
+    """Ranks whose x, shape (R, K), is clearly above all values of all others: always, or mostly among many ranks."""
+    ranks, count = x.shape
+    apart = _are_apart_in(x, count)
+    # Few ranks do not show how large chance becomes.
+    return apart | _are_apart_in(x, ceil(_LEAST_SHARE * count)) if ranks >= _FEW_RANKS else apart
+
+
+def _are_apart_in(x: Floats, late: int) -> Bools:
     """Ranks that in `late` iterations are clearly above all values of all others: too many of them for chance."""
     ranks, count = x.shape
     if ranks ** (1 - late) > _CHANCE_APART:
