@@ -8,7 +8,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import urllib.request
@@ -25,6 +24,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from harness.ports import find_ports
 from harness.waiting import wait_until
 
 KUBERNETES = "1.36.3"
@@ -109,7 +109,7 @@ class ApiServer:
     def start(self) -> None:
         """Starts both and waits until the API server is ready."""
         self.running.add(self)
-        self.port, etcd, peers = _free_ports(3)
+        self.port, etcd, peers = find_ports(3)
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         (self._folder / "sa.key").write_bytes(
             key.private_bytes(
@@ -283,13 +283,3 @@ class ApiServer:
         except OSError:
             time.sleep(0.1)
             return False
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody uses now."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()

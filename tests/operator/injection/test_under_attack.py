@@ -23,6 +23,7 @@ from fleetprof_operator.identity.certificates import Certificates, renew_certifi
 from fleetprof_operator.injection.arrivals import MAX_BODY_BYTES
 from fleetprof_operator.injection.outline import MAX_CONTAINERS
 from harness.kubernetes.documents.pods_to_inject import make_review
+from harness.ports import find_ports
 
 MOST_MEMORY_BYTES = 192 << 20
 """Of the 256 MiB that the chart gives it."""
@@ -65,7 +66,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    port, health = free_ports(2)
+    port, health = find_ports(2)
     made = renew_certificates(Certificates(), ["localhost"], datetime.now(UTC))
     for name, data in (("ca.crt", made.ca_crt), ("tls.crt", made.tls_crt), ("tls.key", made.tls_key)):
         (tmp_path / name).write_bytes(data)
@@ -105,15 +106,6 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
     log_text = (tmp_path / "log").read_text()
     assert ended == 0, log_text
     assert "Traceback" not in log_text, log_text
-
-
-def free_ports(count: int) -> list[int]:
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
 
 
 async def is_ready(session: aiohttp.ClientSession, health: int) -> bool:

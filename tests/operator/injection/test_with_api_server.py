@@ -18,6 +18,7 @@ from fleetprof_operator.injection.cluster_nodes import ClusterNodes
 from fleetprof_operator.kubernetes.cluster import Cluster, make_client
 from harness.kubernetes.api_server import ApiServer
 from harness.kubernetes.documents.pods_to_inject import pods
+from harness.ports import find_ports
 from harness.waiting import wait_until
 from hypothesis import HealthCheck, event, given, settings
 from kubernetes.aio.client import Configuration
@@ -28,12 +29,6 @@ ROOT = Path(__file__).parents[3]
 HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 OPTED_IN = {"fleetprof.io/inject": "true"}
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class World:
@@ -71,7 +66,7 @@ class World:
 @pytest.fixture(scope="module")
 def world(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("webhook")
-    port, health = free_port(), free_port()
+    port, health = find_ports(2)
     environment = os.environ | {
         "KUBECONFIG": str(api_server.kubeconfig()),
         "FLEETPROF_LISTEN": f"127.0.0.1:{port}",

@@ -1,8 +1,6 @@
 """Two operators on a real API server: two replicas of one release, and two releases of which each has its requests."""
 
 import asyncio
-import socket
-from contextlib import closing
 from pathlib import Path
 
 import aiohttp
@@ -11,20 +9,16 @@ from fleetprof_operator.kubernetes.cluster import Cluster, make_client
 from fleetprof_operator.ownership.territory import CLUSTER_FINALIZER, NAMESPACE_FINALIZER
 from fleetprof_operator.release import Release, release
 from harness.kubernetes.request_ground import RequestGround, condition
+from harness.ports import find_ports
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import load_kube_config
 
 pytestmark = pytest.mark.cluster
 
 
-def find_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as probe:
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def replica(identity: str) -> list[str]:
-    address = f"127.0.0.1:{find_port()}"
+    (port,) = find_ports(1)
+    address = f"127.0.0.1:{port}"
     return ["--identity", identity, "--hub-listen", address, "--advertise", address]
 
 
@@ -75,7 +69,7 @@ async def test_a_replica_that_stands_by_hands_alertmanagers_calls_on(
 ) -> None:
     (first,) = grounds
     first.add_lease(first.namespace)
-    token_file, port = tmp_path / "token", find_port()
+    token_file, (port,) = tmp_path / "token", find_ports(1)
     token_file.write_text("t" * 32)
     receives = ["--alerts-token-file", str(token_file), "--alerts-listen"]
     standing_by = first.beside("second", *first.arguments, *replica("second"), *receives, f"127.0.0.2:{port}")
