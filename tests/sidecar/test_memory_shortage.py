@@ -39,7 +39,9 @@ def supervisor(short_directory: str, tmp_path: Path) -> Iterator[int]:
 
 
 def read_score(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/oom_score_adj").read_text())
+    # In one read: between two the process may set another one, and the file is made anew for each.
+    with Path(f"/proc/{pid}/oom_score_adj").open("rb", buffering=0) as file:
+        return int(file.read(16))
 
 
 @pytest.mark.attack
