@@ -18,12 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from fleetprof_analyzer.rank.communication.extraction import extract_operations  # noqa: E402
-from fleetprof_analyzer.rank.iterations import RecordingTerms, find_iterations  # noqa: E402
-from fleetprof_analyzer.trace.problems import Problems  # noqa: E402
-from fleetprof_api.report.stragglers import Stragglers  # noqa: E402
-from harness.traces.simulated.cases import CAUSES, HEALTHY, LAYOUTS, SimulatedCase, draw_simulated  # noqa: E402
-from harness.traces.straggler_sections import stragglers_of  # noqa: E402
+from harness.traces.simulated.cases import CAUSES, HEALTHY, LAYOUTS, draw_simulated  # noqa: E402
+from harness.traces.straggler_sections import stragglers_of_traces  # noqa: E402
 
 LEAST_GAIN = 0.02
 GAIN_OFF = 0.05
@@ -46,7 +42,7 @@ class EventCaseResult:
 def answer(layout: str, kind: str, seed: int) -> EventCaseResult:
     """Draws, analyses and judges one case."""
     case = draw_simulated(layout, kind, seed)
-    found = analyse(case)
+    found = stragglers_of_traces(case.job.traces())
     fault, first = case.job.fault, found.ranks[0] if found.ranks else None
     links = [tuple(link.ranks) for link in found.slow_links]
     if kind == "slow_group":
@@ -73,19 +69,6 @@ def answer(layout: str, kind: str, seed: int) -> EventCaseResult:
         f"{found.verdict} {ranks} links {links[:2]} order {order} fidelity {found.fidelity or 0:.3f}, "
         f"{found.unmatched} of {found.operations} unmatched: {found.reason[:80]}",
     )
-
-
-def analyse(case: SimulatedCase) -> Stragglers:
-    """The report's section on a case."""
-    operations = []
-    for number, trace in enumerate(case.job.traces()):
-        iterations = find_iterations(trace, None, RecordingTerms(), Problems())
-        one = extract_operations(trace, iterations, None, rank_number=number)
-        assert one is not None
-        operations.append(one)
-    found = stragglers_of(operations)
-    assert found is not None
-    return found
 
 
 def table(found: list[EventCaseResult]) -> list[str]:

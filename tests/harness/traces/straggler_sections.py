@@ -1,9 +1,13 @@
 """The section `stragglers` as a report has it: the verdict over operations, with its sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fleetprof_analyzer.job.stragglers.verdict import find_stragglers, judge_summaries
+from fleetprof_analyzer.rank.communication.extraction import extract_operations
 from fleetprof_analyzer.rank.communication.operations import RankOperations
+from fleetprof_analyzer.rank.iterations import RecordingTerms, find_iterations
+from fleetprof_analyzer.trace.problems import Problems
+from fleetprof_analyzer.trace.trace import Trace
 from fleetprof_analyzer.words.stragglers import say_stragglers
 from fleetprof_api.report.stragglers import Stragglers
 
@@ -12,6 +16,19 @@ def stragglers_of(operations: Sequence[RankOperations], delivered: Sequence[int 
     """Of operations of all ranks."""
     found = find_stragglers(operations, delivered)
     return None if found is None else say_stragglers(found)
+
+
+def stragglers_of_traces(traces: Iterable[Trace]) -> Stragglers:
+    """Of the traces of all ranks, rank 0's first, each of which has operations."""
+    operations = []
+    for rank, trace in enumerate(traces):
+        iterations = find_iterations(trace, None, RecordingTerms(), Problems())
+        one = extract_operations(trace, iterations, None, rank_number=rank)
+        assert one is not None
+        operations.append(one)
+    found = stragglers_of(operations)
+    assert found is not None
+    return found
 
 
 def stragglers_of_summaries(summaries: Sequence[tuple[int | None, bytes, int]]) -> Stragglers | None:

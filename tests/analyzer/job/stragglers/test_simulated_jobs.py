@@ -1,12 +1,8 @@
 """Jobs simulated by event, apart from the suite's own generator: rank, cause and worth, and nobody in healthy ones."""
 
 import pytest
-from fleetprof_analyzer.rank.communication.extraction import extract_operations
-from fleetprof_analyzer.rank.iterations import RecordingTerms, find_iterations
-from fleetprof_analyzer.trace.problems import Problems
-from fleetprof_api.report.stragglers import Stragglers
-from harness.traces.simulated.cases import CAUSES, SimulatedCase, draw_simulated
-from harness.traces.straggler_sections import stragglers_of
+from harness.traces.simulated.cases import CAUSES, draw_simulated
+from harness.traces.straggler_sections import stragglers_of_traces
 
 GAIN_OFF = 0.05
 FAULTS = [
@@ -31,14 +27,14 @@ FAULTS = [
 @pytest.mark.parametrize(("layout", "kind", "seed"), FAULTS)
 def test_the_fault_is_found_with_its_cause_and_worth(layout: str, kind: str, seed: int) -> None:
     case = draw_simulated(layout, kind, seed)
-    found = judge(case)
+    found = stragglers_of_traces(case.job.traces())
     assert [(one.rank, one.cause) for one in found.ranks] == [(case.job.fault.rank, CAUSES[kind])]
     assert found.gain == pytest.approx(case.gain, abs=GAIN_OFF)
 
 
 def test_a_stage_is_heavy_beside_receives_that_stood_behind_others_before_the_window() -> None:
     case = draw_simulated("pipeline", "heavy_stage", 3001)
-    found = judge(case)
+    found = stragglers_of_traces(case.job.traces())
     assert {(one.rank, one.cause) for one in found.ranks} == {
         (rank, "stage_imbalance") for rank in case.job.fault.ranks
     }
@@ -47,17 +43,5 @@ def test_a_stage_is_heavy_beside_receives_that_stood_behind_others_before_the_wi
 
 @pytest.mark.parametrize("layout", ["ddp", "hsdp", "launch", "pipeline"])
 def test_nobody_is_named_in_a_healthy_job(layout: str) -> None:
-    found = judge(draw_simulated(layout, "none", 1))
+    found = stragglers_of_traces(draw_simulated(layout, "none", 1).job.traces())
     assert (found.verdict, found.ranks, found.slow_links) == ("nobody", [], [])
-
-
-def judge(case: SimulatedCase) -> Stragglers:
-    operations = []
-    for number, trace in enumerate(case.job.traces()):
-        iterations = find_iterations(trace, None, RecordingTerms(), Problems())
-        one = extract_operations(trace, iterations, None, rank_number=number)
-        assert one is not None
-        operations.append(one)
-    found = stragglers_of(operations)
-    assert found is not None
-    return found
