@@ -1,8 +1,8 @@
 """The service on one machine, for its user: on loopback only, signed in by a one-time token.
 
-Guarantees: listens on 127.0.0.1 and nowhere else; whoever has an address of `make_address` signs in once, and
-who comes without one makes the service announce another; it ends with the block, at the latest a second later, whatever
-streams are open.
+Guarantees: listens on 127.0.0.1 and nowhere else; an address of `make_address` signs in once; the service announces
+another when a browser comes without a session and none is unused; it ends with the block, at the latest a second later,
+whatever streams are open.
 """
 
 import asyncio

@@ -42,7 +42,7 @@ class NoHub(Away):
         super().__init__(message, next_step)
 
 
-def start_hub(state: StateDirectory) -> str:
+def advise_start(state: StateDirectory) -> str:
     """The next step where no hub answers: the command that starts the one of a state directory."""
     chosen = "" if state.path == usual_state_path().absolute() else f" --state {shlex.quote(str(state.path))}"
     return f"start it in another terminal: fleetprof up{chosen}"
@@ -62,7 +62,7 @@ class HubClient:
         try:
             way = self._cleanup.enter_context(find_hub(self._state.path))
         except HubAway as error:
-            raise NoHub(str(error), start_hub(self._state)) from None
+            raise NoHub(str(error), advise_start(self._state)) from None
         except (OSError, ValueError) as error:
             raise NoHub(
                 f"the hub cannot be asked: {error}", "read what `fleetprof up` has printed, then run: fleetprof doctor"
@@ -129,7 +129,7 @@ class HubClient:
 
     def _next_step(self) -> str:
         if self._host_name in ("", socket.gethostname()) or not self._address.startswith("unix:"):
-            return start_hub(self._state)
+            return advise_start(self._state)
         return (
             f"it was started on {self._host_name}, for jobs there; for other machines: fleetprof up --listen HOST:PORT"
         )

@@ -1,8 +1,8 @@
 """The web UI of local mode: `fleetprof ui` serves it itself, `fleetprof up` in a process of its own.
 
 Of its own, because reading a large report must not keep the hub from answering while trainers wait for their orders.
-Guarantees: that process ends with the one that started it; what it prints to stdout are addresses, a line
-each: one at the start, and another when somebody comes without a session and no address is left.
+Guarantees: that process ends with the one that started it; it prints addresses to stdout, one per line: the
+first at its start, another when a browser without a session comes and no printed address is unused.
 Run as a module it is that process: `python -m fleetprof_cli.local.web_ui.process STATE STORE_JSON`.
 """
 

@@ -33,7 +33,7 @@ const COLUMNS: Column<JobOfDay>[] = [
         <Link to="/fleet/$namespace/$kind/$name" params={{ namespace, kind: kind || "-", name }}>
           <Name text={name} most={48} />
         </Link>
-        <span className="quiet" title={running ? "It told something within the last 15 minutes" : "It has told nothing for 15 minutes"}>
+        <span className="quiet" title={running ? "It reported figures within the last 15 minutes" : "It has reported nothing for 15 minutes"}>
           <Name text={namespace} most={24} /> · {running ? "active" : "ended"}{captured ? "" : ", no capture of its name"}
         </span>
       </div>
