@@ -16,13 +16,13 @@ PATIENCE_S = 30.0
 SIDECAR = """
 import os, signal, socket, sys, time
 from fleetprof_sidecar.sockets.directory import KINETO_SOCKET
-with open(os.environ["STARTS"], "a") as starts:
-    starts.write(f"{os.getpid()}\\n")
 def end(*_):
     with open(os.environ["STARTS"], "a") as starts:
         starts.write("told to end\\n")
-    sys.exit(3)
+    os._exit(3)  # not sys.exit: what a handler raises is lost where Python ignores exceptions
 signal.signal(signal.SIGTERM, end)
+with open(os.environ["STARTS"], "a") as starts:
+    starts.write(f"{os.getpid()}\\n")
 path = os.environ["FLEETPROF_DIRECTORY"] + "/" + KINETO_SOCKET
 if not os.path.exists(path):
     socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).bind(path)
