@@ -2,13 +2,18 @@
 
 import asyncio
 import random
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from functools import partial
+from typing import Any
 
 import grpc.aio
 import pytest
 from harness.hub.scripted_sidecar import ScriptedSidecar
 from harness.kubernetes.request_ground import RequestGround, condition
+
+POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 
 pytestmark = pytest.mark.cluster
 
@@ -68,6 +73,49 @@ async def test_deleted_while_there_is_no_operator(ground: RequestGround) -> None
     await sidecar.say_all(arm, "FAILED", reason="Cancelled", message="withdrawn")
     await ground.until(lambda: ground.request() is None, "the deletion")
     await ground.until(lambda: ground.ledger(made).get("outcome") == "Cancelled", "the ledger's end")
+
+
+@asynccontextmanager
+async def refuse_finalizers(ground: RequestGround) -> AsyncIterator[None]:
+    """From entry to exit no request of the ground's namespace gets a finalizer."""
+    rule = {"apiGroups": ["fleetprof.io"], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["*"]}
+    names = {"matchLabels": {"kubernetes.io/metadata.name": ground.namespace}}
+    spec = {
+        "matchConstraints": {"resourceRules": [rule], "namespaceSelector": names},
+        "validations": [{"expression": "!has(object.metadata.finalizers)", "message": "no finalizers here"}],
+    }
+    binding = {"policyName": ground.namespace, "validationActions": ["Deny"]}
+    made = [(POLICIES, spec), (BINDINGS, binding)]
+    for path, document in made:
+        ground.must("POST", path, {"metadata": {"name": ground.namespace}, "spec": document})
+    ground.ask("probe", suspend=True)
+    path, change = ground.path("profilerequests", "probe"), {"metadata": {"finalizers": ["example.com/any"]}}
+    try:
+        # A policy is in force some time after it was made.
+        await ground.until(lambda: ground.api.call("PATCH", f"{path}?dryRun=All", change)[0] == 422, "the policy")
+        ground.delete("probe")
+        yield
+    finally:
+        for path, _ in made:
+            ground.must("DELETE", f"{path}/{ground.namespace}")
+
+
+async def test_nothing_is_begun_before_a_deletion_would_wait_for_it(ground: RequestGround) -> None:
+    """Deleted without its finalizer while no operator runs, a request is never seen again; else it is begun at last."""
+    sidecar = await ground.add_rank(0, 1)
+    async with refuse_finalizers(ground):
+        deleted, kept = ground.ask("deleted"), ground.ask("kept")
+        await ground.until(lambda: 'fleetprof_requests{state="New"} 2.0' in ground.scrape(), "the operator to see them")
+        await asyncio.sleep(1)
+        ground.kill_operator()
+        assert [ground.ledger(deleted), ground.ledger(kept)] == [{}, {}]
+        ground.delete("deleted")
+        assert ground.request("deleted") is None
+        ground.start_operator()
+        await ground.reconnect()
+        await ground.until(lambda: ground.ledger(kept), "the one that is kept")
+        assert await ground.deliver(sidecar) == kept["metadata"]["uid"]
+        assert condition(await ground.until_finished("kept")) == ("True", "Complete")
 
 
 async def test_gone_by_force_while_there_is_no_operator(ground: RequestGround) -> None:
@@ -153,6 +201,11 @@ async def bring_to_the_end(ground: RequestGround, sidecar: ScriptedSidecar, chan
         await asyncio.sleep(0.2)
 
 
+def is_held(body: dict[str, Any]) -> bool:
+    """Whether the operator has seen it: its deletion waits, or it has ended."""
+    return "finalizers" in body["metadata"] or "completionTime" in body.get("status", {})
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("deleted", [False, True], ids=["", "and-deleted"])
 async def test_killed_again_and_again_at_any_moment(ground: RequestGround, seed: int, deleted: bool) -> None:
@@ -163,6 +216,7 @@ async def test_killed_again_and_again_at_any_moment(ground: RequestGround, seed:
     for number in range(3):
         await asyncio.sleep(2 * chance.random())
         if deleted and number == 2:
+            await ground.until(lambda: is_held(ground.made()), "the finalizer")
             ground.delete()
         ground.kill_operator()
         ground.start_operator()

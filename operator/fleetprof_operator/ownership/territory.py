@@ -66,6 +66,10 @@ class Territory:
         namespace = body["metadata"]["namespace"]
         return namespace == self._own_lease or namespace not in self._leases.objects.values()
 
+    def holds(self, body: Mapping[str, Any]) -> bool:
+        """Whether our finalizer is on this request: its deletion waits for us."""
+        return self.finalizer in (body["metadata"].get("finalizers") or ())
+
 
 def _read_namespace(metadata: Json) -> str:
     return str(metadata["namespace"])

@@ -4,7 +4,9 @@ kopf is used for our own kind only, as a watch with one daemon per unfinished re
 request until its capture is withdrawn; kopf puts it on and takes it off.
 
 Guarantees: no state is kept in annotations; a request whose daemon could not run (deleted while the operator was away)
-is withdrawn all the same. Rights: list, watch and patch profilerequests; patch profilerequests/status.
+is withdrawn all the same. So nothing is begun before the finalizer is there: a request that is deleted without it while
+no operator runs is never seen again, and its ledger would stay without an end.
+Rights: list, watch and patch profilerequests; patch profilerequests/status.
 """
 
 import asyncio
@@ -31,6 +33,7 @@ log = logging.getLogger(__name__)
 
 _INSTANT_S: Final = 2.0  # a daemon that ends so soon after a deletion costs no further cycle
 _LAST_WORDS_S: Final = 5.0
+_FINALIZER_S: Final = 20.0  # a request that cannot get its finalizer is begun after this all the same
 
 
 class Control:
@@ -112,7 +115,8 @@ class Control:
         metadata = record.metadata
         with about(capture=uid, namespace=metadata["namespace"], name=metadata["name"]):
             life = RequestLife(record, self._around)
-            running, stopping = asyncio.create_task(life.run()), asyncio.create_task(_wait(stopped))
+            running = asyncio.create_task(self._run_once_held(life, record))
+            stopping = asyncio.create_task(_wait(stopped))
             try:
                 await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
                 if stopping.done() and not running.done() and "deletionTimestamp" not in record.metadata:
@@ -151,6 +155,16 @@ class Control:
         settings.posting.enabled = False
         settings.scanning.disabled = True
         settings.background.instant_exit_timeout = _INSTANT_S
+
+    async def _run_once_held(self, life: RequestLife, record: Record) -> None:
+        """Runs a life as soon as a deletion would wait for it."""
+        try:
+            async with asyncio.timeout(_FINALIZER_S):
+                while not self._territory.holds(record.body):
+                    await record.wait()
+        except TimeoutError:
+            log.warning("begun without its finalizer, which could not be put on for %g s", _FINALIZER_S)
+        await life.run()
 
     async def _give_up(self, uid: str) -> None:
         """Ends the ledger of a deleted request while there is somebody to do it: its object goes with this operator."""
