@@ -20,7 +20,7 @@ MOST_LAG_MS = 50
 
 def measure() -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="fp", dir="/tmp") as folder:
-        found = play(Path(folder), hostile_s=120)
+        found = play(Path(folder))
     calm, late = found["calm"], found["lag_p99_ms"]
     whole = found["reason"] == "Complete" and found["attacked_to_the_end"]
     title = "a hostile tenant beside a job"

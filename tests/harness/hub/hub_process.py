@@ -115,7 +115,7 @@ async def run(folder: Path) -> None:
         spec = {"target": {"selector": {"matchLabels": {"app": pod}}}, "window": {"iterations": 5}}
         request = parse_request(
             {"apiVersion": "fleetprof.io/v1alpha1", "kind": "ProfileRequest", "metadata": {"name": "c"},
-             "spec": {**spec, "activeDeadlineSeconds": 120}}
+             "spec": {**spec, "activeDeadlineSeconds": 600}}
         )  # fmt: skip
         await hub.adopt(request, namespace=namespace, uid=uid, name="c")
         status = [status async for status in hub.watch(uid)][-1]
