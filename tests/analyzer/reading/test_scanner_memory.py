@@ -4,6 +4,7 @@ The tests of test_accelerator.py are run again, in a process of their own, with 
 is a fault as well.
 """
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -66,6 +67,25 @@ def test_a_fault_of_its_own_is_an_error_of_this_trace() -> None:
         scanner.take(ROW, len(ROW))
 
 
+def build_checked(cargo: str) -> Path:
+    """The library of that build, kept in the cache under the name of all that went into it: clones share it."""
+    sources = [CRATE / "Cargo.toml", CRATE / "Cargo.lock", *sorted((CRATE / "src").rglob("*.rs"))]
+    content = hashlib.sha256(subprocess.run([cargo, "-V"], check=True, capture_output=True).stdout)
+    for file in sources:
+        content.update(f"{file.relative_to(CRATE)} {file.stat().st_size}\n".encode() + file.read_bytes())
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fleetprof" / "accelerator"
+    library = cache / f"{content.hexdigest()}.so"
+    if not library.exists():
+        target = ROOT / "build/accelerator"
+        build = (cargo, "build", "--quiet", "--locked", "--profile", "checked", "--target-dir", target)
+        subprocess.run(build, cwd=CRATE, check=True, capture_output=True)
+        cache.mkdir(parents=True, exist_ok=True)
+        part = library.with_suffix(f".{os.getpid()}")
+        shutil.copy2(target / "checked/libscan.so", part)
+        part.rename(library)
+    return library
+
+
 @pytest.mark.timeout(3600)  # with the cases of `make fuzz` it takes longer than any test else
 def test_no_text_makes_it_fail(tmp_path: Path) -> None:
     cargo = shutil.which("cargo")
@@ -73,11 +93,7 @@ def test_no_text_makes_it_fail(tmp_path: Path) -> None:
     package = tmp_path / "fleetprof_accelerator"
     package.mkdir()
     shutil.copy2(CRATE / "fleetprof_accelerator/__init__.py", package)
-    # Cargo knows what it built there before, as `make lint` knows what it checked.
-    target = ROOT / "build/accelerator"
-    build = (str(cargo), "build", "--quiet", "--locked", "--profile", "checked", "--target-dir", target)
-    subprocess.run(build, cwd=CRATE, check=True, capture_output=True)
-    shutil.copy2(target / "checked/libscan.so", package / "_scan.abi3.so")
+    shutil.copy2(build_checked(str(cargo)), package / "_scan.abi3.so")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV"))}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(TESTS)]
     environment = kept | {"PYTHONPATH": str(tmp_path)}
