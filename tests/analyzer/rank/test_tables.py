@@ -32,7 +32,7 @@ from fleetprof_analyzer.rank.summary import RankSummary, summarise
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_api.report.report import Rank
-from harness.reference.naive_events import load, read_rows
+from harness.reference.naive_events import load, no_collections, read_rows
 from harness.reference.naive_tables import naive_communication, naive_copies, naive_kernels, naive_launches
 from harness.traces.kept_traces import GENERATED, traces_in
 from harness.traces.planted.traces import plant
@@ -248,6 +248,7 @@ def test_iterations_have_their_device_time() -> None:
 # ---------------------------------------------------------------- the naive twin
 
 
+@no_collections()
 def agree(document: Any, data: bytes) -> None:
     rows, summary = read_rows(document), summary_of(data)
     rank = rank_of(summary)

@@ -14,6 +14,7 @@ GPU = {"kernel", "Kernel", "gpu_memcpy", "Memcpy", "gpu_memset", "Memset"}
 COPIES = {"gpu_memcpy", "Memcpy"}
 RUNTIME = {"cuda_runtime", "cuda_driver", "hip_runtime", "xpu_runtime", "Runtime"}
 OPERATORS = {"cpu_op", "Operator"}
+_READ = GPU | RUNTIME | OPERATORS | {"user_annotation"}
 LONGEST_NS = 86_400 * 10**9
 
 
@@ -33,11 +34,13 @@ class Row:
 @contextmanager
 def no_collections() -> Iterator[None]:
     """No search for garbage inside: none is made here, and to look at millions of objects takes longer than to read."""
+    collects = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if collects:
+            gc.enable()
 
 
 @no_collections()
@@ -47,7 +50,7 @@ def read_rows(document: Any) -> list[Row]:
     base = int(document.get("baseTimeNanoseconds", 0)) if isinstance(document, dict) else 0
     rows = []
     for e in events:
-        if e.get("ph") != "X" or e.get("cat") not in GPU | RUNTIME | OPERATORS | {"user_annotation"}:
+        if e.get("ph") != "X" or e.get("cat") not in _READ:
             continue
         start, length = int(Decimal(e["ts"]) * 1000), int(Decimal(e["dur"]) * 1000)
         if not 0 <= length <= LONGEST_NS:

@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections import Counter, defaultdict
+from functools import cached_property
 
 from fleetprof_analyzer.trace.classes import is_data_loading, is_host_annotation
 
@@ -59,16 +60,16 @@ Piece = tuple[int, int, tuple[str, ...]]
 """[begin, end) of idle time and the fields of IdleCauses that it counts for."""
 
 
-def naive_idle(rows: list[Row]) -> dict[str, Counter[str]]:
+def naive_idle(devices: dict[str, "Device"]) -> dict[str, Counter[str]]:
     """Causes by device, with the names of IdleCauses."""
-    return {name: add_up(device.pieces()) for name, device in read_devices(rows).items()}
+    return {name: add_up(device.pieces()) for name, device in devices.items()}
 
 
-def naive_idle_within(rows: list[Row], borders: list[int]) -> list[Counter[str]]:
+def naive_idle_within(devices: dict[str, "Device"], borders: list[int]) -> list[Counter[str]]:
     """The same for each window between two borders, over all devices; they reach beyond the devices' work."""
     found: list[Counter[str]] = [Counter() for _ in borders[1:]]
-    for device in read_devices(rows).values():
-        pieces = device.pieces_of_gaps() + device.pieces_before(borders[0]) + device.pieces_after(borders[-1])
+    for device in devices.values():
+        pieces = device.pieces_of_gaps + device.pieces_before(borders[0]) + device.pieces_after(borders[-1])
         for causes, (begin, end) in zip(found, itertools.pairwise(borders), strict=True):
             causes += add_up([(max(left, begin), min(right, end), names) for left, right, names in pieces])
     return found
@@ -140,8 +141,9 @@ class Device:
         return self.calls.get(min(calls)[1])
 
     def pieces(self) -> list[Piece]:
-        return [*self.pieces_of_gaps(), (self.reached, self.last, ("unknown",))]
+        return [*self.pieces_of_gaps, (self.reached, self.last, ("unknown",))]
 
+    @cached_property
     def pieces_of_gaps(self) -> list[Piece]:
         return [piece for begin, end, call in self.ended for piece in self.explain(begin, end, call)]
 
@@ -184,12 +186,15 @@ class Device:
         for thread in self.launching:
             others |= self.threads[thread].between(begin, end)
         cuts = sorted({begin, end, *(t for row in own | others for t in row[:2] if begin < t < end)})
+        place_of = {time: number for number, time in enumerate(cuts)}
+        levels = [6] * (len(cuts) - 1)
+        # Painted over each other: own rows over those of others, and of each the lower level over the higher.
+        for threads in (others, own):
+            for start, stop, level in sorted(threads, key=lambda row: -row[2]):
+                first, last = place_of[max(start, begin)], place_of[min(stop, end)]
+                levels[first:last] = [level] * (last - first)
         pieces: list[Piece] = []
-        for left, right in itertools.pairwise(cuts):
-            levels = [row[2] for row in own if row[0] <= left and row[1] >= right]
-            if not levels:
-                levels = [row[2] for row in others if row[0] <= left and row[1] >= right]
-            level = min(levels, default=6)
+        for (left, right), level in zip(itertools.pairwise(cuts), levels, strict=True):
             names: tuple[str, ...]
             if level == 0:
                 names = ("data_loading",)

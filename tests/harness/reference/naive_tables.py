@@ -127,8 +127,10 @@ def _naive_shift(work: list[Row], calls: dict[int, Row]) -> int:
             free, at = 0, free_from
             first_near = bisect_left(occupied, (free_from - longest, 0))
             for start, end in occupied[first_near : bisect_left(occupied, (call.start, 0))]:
-                free += max(start - at, 0)
-                at = max(at, end)
+                if start > at:
+                    free += start - at
+                if end > at:
+                    at = end
             shift += min(gap, free + max(call.start - at, 0))
         free_from = max(free_from or 0, call.end)
     return shift

@@ -22,8 +22,8 @@ from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
 from fleetprof_api.report.report import DeviceTime, IdleCauses, Iteration
-from harness.reference.naive_events import load, read_rows
-from harness.reference.naive_idle import naive_idle, naive_idle_within
+from harness.reference.naive_events import load, no_collections, read_rows
+from harness.reference.naive_idle import naive_idle, naive_idle_within, read_devices
 from harness.traces.kept_traces import GENERATED, traces_in, truth_of
 from harness.traces.planted.traces import plant
 from hypothesis import given, settings
@@ -202,9 +202,11 @@ def test_a_rank_without_a_device_has_no_causes_in_its_iterations() -> None:
 # ---------------------------------------------------------------- the naive twin
 
 
+@no_collections()
 def agree(document: Any, trace: Trace) -> None:
     rows = read_rows(document)
-    naive = naive_idle(rows)
+    devices = read_devices(rows)
+    naive = naive_idle(devices)
     for device in measure(trace):
         assert device.idle_ns is not None
         found = {name: value for name in device.idle_ns.__struct_fields__ if (value := getattr(device.idle_ns, name))}
@@ -215,7 +217,7 @@ def agree(document: Any, trace: Trace) -> None:
     low, high = min(row.start for row in rows) - 7, max(row.end for row in rows) + 7
     borders = [low, *sorted({low + (high - low) * third // 3 for third in (1, 2)}), high]
     windows = measure_within(trace, list(itertools.pairwise(borders)))
-    for iteration, truth in zip(windows, naive_idle_within(rows, borders), strict=True):
+    for iteration, truth in zip(windows, naive_idle_within(devices, borders), strict=True):
         assert iteration.idle_ns is not None
         wanted = {name: truth[name] for name in IdleCauses.__struct_fields__}
         assert msgspec.to_builtins(iteration.idle_ns) == wanted, iteration.index
