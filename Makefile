@@ -35,18 +35,21 @@ demo: torch webui  ## Train a small model on four ranks, capture it, show the re
 test: base  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server and a real Kubernetes
 	rm -rf build/tests
 	began=$$SECONDS; code=0; \
-	for parts in "$(BUILDS)" "$(TESTS)"; do \
-	    $(MAKE) --no-print-directory --keep-going -j 4 $$parts || code=$$?; \
-	done; \
+	$(MAKE) --no-print-directory --keep-going -j 6 $(TESTS) || code=$$?; \
 	echo; cat build/tests/*.time; printf 'All of it took %d s.\n' $$((SECONDS - began)); exit $$code
 
-# The steps of `make test`: builds; then the tests on Kubernetes, which mostly wait and take longest. Beside them run those
+# The steps of `make test`: builds, then the tests on Kubernetes, which mostly wait and take longest. Beside them run those
 # of PyTorch jobs, and when these have ended all others, which yield: jobs miss their start on overloaded cores. What only
-# calculates takes the cores that they leave. Each part is a target for make alone; `.ci/part` keeps its output apart and
-# measures its time.
-BUILDS := part/peers part/programs
+# calculates takes the cores that the others leave, those of the builds too. Each part is a target for make alone;
+# `.ci/part` keeps its output apart and measures its time.
+BUILDS := part/api-server part/peers part/programs
 TESTS := part/kubernetes part/jobs-then-tests part/lint part/calculations
 PART := .ci/part
+
+part/programs: part/api-server
+part/lint: part/peers
+part/calculations: part/api-server part/peers
+part/kubernetes part/jobs-then-tests: part/peers part/programs
 
 # The jobs' failure does not keep the others from running.
 part/jobs-then-tests:
@@ -54,9 +57,13 @@ part/jobs-then-tests:
 	    $(MAKE) --no-print-directory $$part || code=$$?; \
 	done; exit $$code
 
-# The programs of an API server, helm among them, come first.
+# The programs of an API server, helm among them.
+part/api-server:
+	-$(PART) api-server env $(CLUSTER) api-server
+
+# Those of a cluster and its images: what all wait for on a fresh machine.
 part/programs:
-	-$(PART) programs bash -euc 'env $(CLUSTER) api-server; env $(CLUSTER) programs'
+	-$(PART) programs env $(CLUSTER) programs
 
 part/kubernetes:
 	$(PART) kubernetes $(PYTHON) -m pytest tests/e2e/kubernetes $(PYTEST_ARGS)
@@ -82,7 +89,7 @@ part/tests:
 
 # PyTorch in both versions, the pages, the S3 server, HTA, a browser and PostgreSQL.
 part/peers:
-	$(PART) peers bash -euc '$(MAKE) --no-print-directory torch; $(MAKE) --no-print-directory webui; .ci/versitygw; .ci/hta; .ci/older-torch; .ci/browser; .ci/postgres; .ci/prometheus'
+	$(YIELDING) $(PART) peers bash -euc '$(MAKE) --no-print-directory torch; $(MAKE) --no-print-directory webui; .ci/versitygw; .ci/hta; .ci/older-torch; .ci/browser; .ci/postgres; .ci/prometheus'
 
 # First the tests are compiled, which each worker of `part/tests` would do by itself.
 part/lint:
