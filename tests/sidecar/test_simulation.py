@@ -28,7 +28,7 @@ def test_the_command_serves_ranks_and_tells_what_they_saw(short_directory: str) 
         assert {v.rank: v.polls_kineto for v in side.table.snapshot()} == {0: True, 1: True, 2: False}
     finally:
         process.send_signal(signal.SIGTERM)
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=120)
         side.stop()
     header, *ranks = [json.loads(line) for line in output.splitlines()]
     assert header["ranks"] == 3

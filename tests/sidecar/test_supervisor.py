@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 # A sidecar of a few lines: says that it started, leaves a socket behind, and does what its argument says.
 SIDECAR = """
 import os, signal, socket, sys, time

@@ -21,7 +21,7 @@ from harness.hub.scripted_sidecar import TOKEN, ScriptedSidecar, make_process
 from harness.kubernetes import operator_child
 from harness.kubernetes.api_server import ApiServer
 
-PATIENCE_S = 45.0
+PATIENCE_S = 120.0
 Json = dict[str, Any]
 
 

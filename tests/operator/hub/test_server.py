@@ -53,7 +53,7 @@ async def _converse(port: int, *messages: bytes, metadata: Any = METADATA) -> tu
 
 
 async def _converse_once(port: int, messages: Sequence[bytes], metadata: Any) -> tuple[grpc.StatusCode, str]:
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel, asyncio.timeout(20):
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel, asyncio.timeout(60):
         call = connect(channel, metadata)
         try:
             for message in messages:
@@ -67,7 +67,7 @@ async def _converse_once(port: int, messages: Sequence[bytes], metadata: Any) ->
 
 async def _is_welcomed(port: int, metadata: Any = METADATA) -> bool:
     """Whether a hello is answered as it should be."""
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel, asyncio.timeout(20):
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel, asyncio.timeout(60):
         call = connect(channel, metadata)
         await call.write(HELLO)
         answer = pb.HubMessage.FromString(await call.read())

@@ -27,7 +27,7 @@ async def test_what_a_sidecar_tells_is_what_people_are_told(ground: Any) -> None
     sidecar = await ground.add_sidecar(0)
     report = pb.RankTelemetry(process_id="p0", iterations=7, iteration_rate_microhertz=2_000_000)
     await sidecar.call.write(pb.SidecarMessage(telemetry=pb.Telemetry(ranks=[report])))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (jobs := (await ask(ground, "Job/llama")).workloads):
             await asyncio.sleep(0.02)
     [job] = jobs

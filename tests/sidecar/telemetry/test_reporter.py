@@ -84,7 +84,7 @@ async def test_nothing_is_said_until_the_hub_asks_nor_after_it_asks_no_more(tmp_
     await asyncio.sleep(0.05)
     assert not world.sent
     world.reporter.set_interval(1)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(world.sent) < 2:
             await asyncio.sleep(0.01)
     world.reporter.set_interval(0)

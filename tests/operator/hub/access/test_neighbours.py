@@ -21,7 +21,7 @@ from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.sidecars.stream_seats import DIALS_AT_ONCE, MOST_OF_POD
 from fleetprof_store.memory import MemoryStore
 
-PATIENCE_S = 30
+PATIENCE_S = 90
 
 
 class Tokens:
