@@ -69,22 +69,23 @@ def _permutations(first: int, second: int) -> npt.NDArray[np.bool_]:
     count = first + second
     if math.comb(count, first) <= _MOST_EXACT:
         picks = np.array(list(itertools.combinations(range(count), first)))
-    else:
-        order = np.random.default_rng(_SEED).random((_RESAMPLES, count)).argsort(axis=1)
-        picks = np.concatenate((np.arange(first)[None], order[:, :first]))
-    chosen = np.zeros((len(picks), count), np.bool_)
-    np.put_along_axis(chosen, picks, True, axis=1)
-    return chosen
+        chosen = np.zeros((len(picks), count), np.bool_)
+        np.put_along_axis(chosen, picks, True, axis=1)
+        return chosen
+    # Those of the smallest numbers; to find the last of them costs a part of sorting all.
+    order = np.random.default_rng(_SEED).random((_RESAMPLES, count))
+    last = np.partition(order, first - 1, axis=1)[:, first - 1, None]
+    return np.concatenate((np.arange(count)[None] < first, order <= last))
 
 
 def _statistics(values: Floats, chosen: npt.NDArray[np.bool_], floor: Floats) -> tuple[Floats, Floats, Floats]:
     """Statistic, difference and error of each permutation and measure, shapes (k, m)."""
-    first = chosen.astype(np.float64)
-    counts = first.sum(axis=1)[:, None], (1 - first).sum(axis=1)[:, None]
+    first, second = chosen.astype(np.float64), (~chosen).astype(np.float64)
+    counts = first.sum(axis=1)[:, None], second.sum(axis=1)[:, None]
     # Distances to the common mean, so that squares lose no digits.
     values = values - values.mean(axis=0)
-    sums = first @ values, (1 - first) @ values
-    squares = first @ values**2, (1 - first) @ values**2
+    sums = first @ values, second @ values
+    squares = first @ values**2, second @ values**2
     means = [total / count for total, count in zip(sums, counts, strict=True)]
     variances = [
         np.maximum(square / count - mean**2, 0) / (count - 1)
