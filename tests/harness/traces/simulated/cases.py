@@ -68,7 +68,7 @@ def draw_simulated(layout: str, kind: str, seed: int) -> SimulatedCase:
     shape = _draw_shape(layout, source)
     if kind == "slow_copy":
         shape = replace(shape, pageable=True)
-    healthy = EventJob(shape, SimulatedFault(), seed)
+    healthy = EventJob(shape, SimulatedFault(), seed, profiled=kind == "none")
     if kind == "none":
         return SimulatedCase(layout, kind, seed, healthy, 0.0)
     fault = _plant(kind, layout, shape, healthy.iteration_us, source)

@@ -65,10 +65,17 @@ class WorkGraph:
     def _settle(self) -> None:
         while self._ready:
             node = self._ready.pop()
-            node.start = max([node.launched, *(earlier.ended + _DEPENDENCY_US for earlier in node.follows)])
+            node.start = node.launched
+            for earlier in node.follows:
+                if (begin := earlier.ended + _DEPENDENCY_US) > node.start:
+                    node.start = begin
             if node.meeting is None:
-                slowed = any(one.end is None or one.end > node.start for one in node.beside)
-                self._end(node, node.start + node.length * (node.slowed if slowed else 1.0))
+                length = node.length
+                for one in node.beside:
+                    if one.end is None or one.end > node.start:
+                        length = node.length * node.slowed
+                        break
+                self._end(node, node.start + length)
                 continue
             meeting = node.meeting
             meeting.came += 1
@@ -79,7 +86,8 @@ class WorkGraph:
 
     def _end(self, node: Work, moment: float) -> None:
         node.end = moment
-        self.woken.extend(node.hosts)
+        if node.hosts:
+            self.woken.extend(node.hosts)
         for follower in node.followers:
             follower.pending -= 1
             if not follower.pending:

@@ -3,6 +3,7 @@
 Guarantees: with and without a fault the same random numbers are drawn, so that what differs is the fault. Times in µs.
 """
 
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ _KERNELS = {
 Waits = Iterator[Work]  # a host's course: it yields what it waits for
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RecordedRow:
     """One row of the trace: `node` has its times where it is work of the device."""
 
@@ -37,10 +38,13 @@ class RecordedRow:
 
 
 class SimulatedRank:
-    """Host, streams and recorded rows of one rank."""
+    """Host, streams and recorded rows of one rank; without a profiler it has no rows."""
 
-    def __init__(self, graph: WorkGraph, shape: LoopShape, fault: SimulatedFault, rank: int, seed: int) -> None:
+    def __init__(
+        self, graph: WorkGraph, shape: LoopShape, fault: SimulatedFault, rank: int, seed: int, *, profiled: bool = True
+    ) -> None:
         self.graph, self.shape, self.fault, self.rank = graph, shape, fault, rank
+        self._profiled = profiled
         start, self._kernels, self._host, self._data, self._rare, speed, host_speed = (
             np.random.default_rng((seed, 20 + number, rank)) for number in range(7)
         )
@@ -68,7 +72,7 @@ class SimulatedRank:
     def spend(self, usual_us: float) -> None:
         """The host's time for a small step."""
         noise = self.shape.host_noise
-        taken = usual_us * float(np.exp(self._host.normal(0, noise) - noise**2 / 2)) * self._slowness()
+        taken = usual_us * math.exp(self._host.normal(0, noise) - noise**2 / 2) * self._slowness()
         hiccup = float(self._rare.exponential(60)) if self._rare.random() < 0.002 else 0.0
         self.time += taken + hiccup
 
@@ -82,7 +86,8 @@ class SimulatedRank:
 
     def operator(self, name: str, begin: float, **arguments: Any) -> None:
         self._external += 1
-        self._record("cpu_op", name, begin, {"External id": self._external, **arguments})
+        if self._profiled:
+            self._record("cpu_op", name, begin, {"External id": self._external, **arguments})
 
     def annotate(self, name: str, begin: float) -> None:
         self._record("user_annotation", name, begin, {})
@@ -132,7 +137,7 @@ class SimulatedRank:
         self._collect_garbage()
         begin = self.time
         launched = self._launch("cudaLaunchKernel")
-        length = usual_us * float(np.exp(self._kernels.normal(0, self.shape.kernel_noise)))
+        length = usual_us * math.exp(self._kernels.normal(0, self.shape.kernel_noise))
         more = self._more_work() if works else 1.0
         node = self._put(Work(launched, length * (self._device_slowness() * more if works else 1.0), []), stream)
         shape = {"grid": [int(threads * more), 1, 1], "block": [256, 1, 1]}
@@ -142,7 +147,7 @@ class SimulatedRank:
 
     def copy(self, name: str, usual_us: float, *, stream: int = COMPUTE) -> Work:
         launched = self._launch("cudaMemcpyAsync")
-        length = usual_us * float(np.exp(self._kernels.normal(0, self.shape.kernel_noise)))
+        length = usual_us * math.exp(self._kernels.normal(0, self.shape.kernel_noise))
         node = self._put(Work(launched, length, []), stream)
         self._record_work("gpu_memcpy", name, stream, node, {"bytes": 8 << 20})
         return node
@@ -233,8 +238,10 @@ class SimulatedRank:
         return self.graph.add(node)
 
     def _record(self, category: str, name: str, begin: float, arguments: dict[str, Any]) -> None:
-        self.rows.append(RecordedRow(category, name, self.thread, begin, self.time - begin, arguments))
+        if self._profiled:
+            self.rows.append(RecordedRow(category, name, self.thread, begin, self.time - begin, arguments))
 
     def _record_work(self, category: str, name: str, stream: int, node: Work, arguments: dict[str, Any]) -> None:
-        metadata = {"device": self.rank % 8, "stream": stream, "correlation": self._correlation, **arguments}
-        self.rows.append(RecordedRow(category, name, stream, 0.0, 0.0, metadata, node))
+        if self._profiled:
+            metadata = {"device": self.rank % 8, "stream": stream, "correlation": self._correlation, **arguments}
+            self.rows.append(RecordedRow(category, name, stream, 0.0, 0.0, metadata, node))
