@@ -38,6 +38,8 @@ class Stage:
             "shard": [shards[r, :, t] for r in range(shape.replicas) for t in range(shape.tp)],
             "replica": [shards[:, s, t] for s in range(shards.shape[1]) for t in range(shape.tp)],
         }  # fmt: skip
+        self.speed = job.static[self.ranks]
+        self.grids: dict[float, np.ndarray] = {}
         self.links = {name: job.link(name, [self.ranks[g] for g in groups]) for name, groups in self.groups.items()}
 
     def run(self) -> Iterator[bool]:
@@ -181,35 +183,35 @@ class Stage:
     # ------------------------------------------------------------------ instructions
 
     def _normal(self) -> np.ndarray:
-        return self.noise.standard_normal(len(self.ranks))
+        return self.noise.standard_normal(len(self.speed))
 
     def _stream(self, name: str) -> np.ndarray:
-        return self.streams.setdefault(name, np.zeros(len(self.ranks)))
+        if name not in self.streams:
+            self.streams[name] = np.zeros(len(self.ranks))
+        return self.streams[name]
 
     def _launch(self, call: str) -> np.ndarray:
         """The host launches; from when on the device may begin."""
         shape = self.job.shape
-        time = (
-            shape.kernel_us
-            * US
-            * shape.launch_share
-            * np.exp(shape.host_noise * self._normal() - shape.host_noise**2 / 2)
-        )
+        usual = shape.kernel_us * US * shape.launch_share
+        time = usual * np.exp(shape.host_noise * self._normal() - shape.host_noise**2 / 2)
         if self.job.fault.host is not None:
             time = time * self.job.fault.host[self.ranks, self.iteration]
         self.correlation += 1
         called = np.minimum(time * 0.5, 5 * US)
-        self.recorded.add("cuda_runtime", call, "host", self.host + time - called, called, self.correlation)
-        self.host = self.host + time
-        return self.host + 3 * US
+        end = self.host + time
+        self.recorded.add("cuda_runtime", call, "host", end - called, called, self.correlation)
+        self.host = end
+        return end + 3 * US
 
     def _kernel(self, name: str, weight: float, batch: int | None) -> None:
         shape, fault = self.job.shape, self.job.fault
         launched = self._launch("cudaLaunchKernel")
-        length = np.ones(len(self.ranks))
         if fault.lengths is not None and batch is not None:
             length = np.repeat(fault.lengths[:, self.iteration, batch], shape.tp)
-        time = shape.kernel_us * US * weight * length * self.job.static[self.ranks]
+            time, grid = shape.kernel_us * US * weight * length * self.speed, np.rint(512 * weight * length)
+        else:
+            time, grid = shape.kernel_us * US * weight * self.speed, self._usual_grid(weight)
         time = time * np.exp(shape.kernel_noise * self._normal())
         if fault.device is not None:
             time = time * fault.device[self.ranks, self.iteration]
@@ -217,7 +219,12 @@ class Stage:
         if self._handles:
             time = np.where(start < self._handles[-1], time * shape.contention, time)
         self.streams["compute"] = start + time
-        self.recorded.add("kernel", name, "compute", start, time, self.correlation, np.rint(512 * weight * length))
+        self.recorded.add("kernel", name, "compute", start, time, self.correlation, grid)
+
+    def _usual_grid(self, weight: float) -> np.ndarray:
+        if weight not in self.grids:
+            self.grids[weight] = np.full(len(self.ranks), np.rint(512 * weight))
+        return self.grids[weight]
 
     def _collective(
         self, kind: str, family: str, size: int, stream: str, behind: np.ndarray | None = None

@@ -56,28 +56,29 @@ def traces_of(job: PlantedJob, clarity: Clarity, seed: int) -> list[Trace]:
         category = np.array([CATEGORIES[c] for c in recorded.category], np.int8)
         name = np.array([name_of[n] for n in recorded.name], np.int32)
         place = np.array([place_of[p] for p in recorded.place], np.int32)
+        correlation = np.array(recorded.correlation)
+        sized = np.flatnonzero([grid is not None for grid in recorded.grid])
+        sizes = np.array([grid for grid in recorded.grid if grid is not None], int)
+        meetings = [one for one in recorded.collective if one is not None]
+        met = np.flatnonzero([one is not None for one in recorded.collective])
         for column, rank in enumerate(stage.ranks.tolist()):
             grids: dict[Shape, int] = {}
-            shape = [
-                -1
-                if grid is None
-                else grids.setdefault((b"[%d, 1, 1]" % int(grid[column]), b"[256, 1, 1]"), len(grids))
-                for grid in recorded.grid
+            shape = np.full(len(correlation), -1)
+            shape[sized] = [
+                grids.setdefault((b"[%d, 1, 1]" % size, b"[256, 1, 1]"), len(grids))
+                for size in sizes[:, column].tolist()
             ]
             collectives: dict[Collective, int] = {}
-            collective = [
-                -1
-                if one is None
-                else collectives.setdefault(_describe(job, stage, column, one, clarity), len(collectives))
-                for one in recorded.collective
-            ]
+            collective = np.full(len(correlation), -1)
+            described = [_describe(job, stage, column, one, clarity) for one in meetings]
+            collective[met] = [collectives.setdefault(one, len(collectives)) for one in described]
             here = np.isfinite(duration[:, column])
             times = np.stack((start[here, column], start[here, column] + duration[here, column]))
             begin, end = np.rint(times * drift[rank] + offset[rank]).astype(np.int64) + BASE_NS
             rows = _rows(
                 category=category[here], name=name[here], place=place[here], start_ns=begin,
-                duration_ns=np.maximum(end - begin, 1), correlation=np.array(recorded.correlation)[here],
-                shape=np.array(shape)[here], collective=np.array(collective)[here],
+                duration_ns=np.maximum(end - begin, 1), correlation=correlation[here], shape=shape[here],
+                collective=collective[here],
             )  # fmt: skip
             rows = _with_extra(rows, [e for e in recorded.extra if e[0] == column], name_of, drift[rank], offset[rank])
             traces[rank] = Trace(
