@@ -28,7 +28,9 @@ class EventJob:
         self.shape, self.fault, self.seed = shape, fault, seed
         graph = WorkGraph()
         groups = ProcessGroups(shape, fault, seed)
-        self.ranks = [SimulatedRank(graph, shape, fault, number, seed, profiled=profiled) for number in range(shape.ranks)]
+        self.ranks = [
+            SimulatedRank(graph, shape, fault, number, seed, profiled=profiled) for number in range(shape.ranks)
+        ]
         hosts = [run(rank, _LOOPS[shape.loop](rank, groups)) for rank in self.ranks]
         running = set(range(shape.ranks))
         graph.woken.extend(running)
