@@ -1,8 +1,8 @@
 """Takes a rank's communication out of its trace, as a chain of operations (operations.py).
 
-On a GPU the chain is the stream with the most local work; collectives are kernels, and `gloo:` ranges of the host
-beside them. On a CPU-only rank the chain is the thread that trains, and collectives are the ranges of gloo, MPI and
-UCC. Guarantees: pure; None where the trace holds no communication.
+On a GPU the chain is the stream whose local kernels take longest; collectives are kernels, and `gloo:` ranges of the
+host beside them. On a CPU-only rank the chain is the thread that trains, and collectives are the ranges of gloo, MPI
+and UCC. Guarantees: pure; None where the trace holds no communication.
 """
 
 import logging

@@ -15,6 +15,8 @@ FAULTS = [
     ("ddp", "slow_host", 1000), ("launch", "gc", 1001),
     # A batch that is copied from ordinary memory while the host waits, without a range that says so.
     ("sparse", "slow_copy", 3000),
+    # So long that its stream is busier than the one that trains.
+    ("sparse", "slow_copy", 97002),
     # Hosts that wait for a part of what they launched, as where gathers are held back, gain no lead.
     ("fsdp", "gc", 90000), ("fsdp", "data_loader", 90002),
     # In all iterations but one.

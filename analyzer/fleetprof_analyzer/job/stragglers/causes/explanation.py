@@ -160,7 +160,7 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
         cause = "data_loading"
     elif host >= _MOST_OF * total:
         collection = max(excess["collection"], 0.0)
-        cause, shown = _explain_host(table, candidate, collection, operators, host, rhythm=bool(every))
+        cause, shown = _explain_host(table, candidate, collection, operators, host, rhythm=bool(every), on_gpu=on_gpu)
         evidence += shown
     elif excess["busy"] >= _MOST_OF * total:
         slower = find_slower_clock(table, candidate)
@@ -187,12 +187,19 @@ def _held_up_in_operators(table: OwnTime, candidate: Candidate, operators: float
 
 
 def _explain_host(
-    table: OwnTime, candidate: Candidate, collection: float, operators: float, host: float, *, rhythm: bool
+    table: OwnTime,
+    candidate: Candidate,
+    collection: float,
+    operators: float,
+    host: float,
+    *,
+    rhythm: bool,
+    on_gpu: bool,
 ) -> tuple[Cause, list[Evidence]]:
     """Which of the causes on the host; excess in runs of the collector, in operators, and in all, ns per iteration."""
     work = compare_operators(table, candidate.rank)
     sizes = None if work is None else work.sizes
-    has_more = work is not None and _has_more_work(table, candidate, work, host)
+    has_more = work is not None and _has_more_work(table, candidate, work, host, on_gpu=on_gpu)
     if work is not None and has_more and sizes is not None:
         # Sizes are certain, and who has more to do also waits longer for a core.
         return "unequal_work", describe_work(work)
@@ -211,8 +218,13 @@ def _explain_host(
     return "host", exceeding + ([] if sizes is None else describe_same_sizes(sizes))
 
 
-def _has_more_work(table: OwnTime, candidate: Candidate, work: OperatorWork, host: float) -> bool:
-    """Whether the rank has more to do in all iterations, worth enough of its excess on the host, ns per iteration."""
+def _has_more_work(table: OwnTime, candidate: Candidate, work: OperatorWork, host: float, *, on_gpu: bool) -> bool:
+    """Whether the rank has more to do in all iterations, worth enough of its excess on the host, ns per iteration.
+
+    Beside a device operators take what launching and waiting takes, however much work they are given.
+    """
+    if on_gpu and work.sizes is None:
+        return False
     if candidate.pattern != "persistent" or not work.is_more:
         return False
     if work.sizes is None and not runs_more(table, candidate.rank, work.more_ns / max(work.usual_ns, 1.0)):

@@ -71,10 +71,10 @@ def unsampled(table: OwnTime, *, whole: float, median: float = 1.0, busy: int | 
     return replace(table, cores=cores, operators=operators)
 
 
-def explained(table: OwnTime, late: str = "xxxxxxxxx") -> Explained:
+def explained(table: OwnTime, late: str = "xxxxxxxxx", *, on_gpu: bool = False) -> Explained:
     chosen = np.array([one == "x" for one in late])
     pattern = "persistent" if chosen.all() else "intermittent"
-    return explain(table, Candidate(LATE_RANK, pattern, 1.0, chosen), on_gpu=False, indices=list(range(ITERATIONS)))
+    return explain(table, Candidate(LATE_RANK, pattern, 1.0, chosen), on_gpu=on_gpu, indices=list(range(ITERATIONS)))
 
 
 SLOW = tabulate(busy=25, host=5)
@@ -110,6 +110,12 @@ SLOW = tabulate(busy=25, host=5)
 ])  # fmt: skip
 def test_the_cause(table: OwnTime, cause: str) -> None:
     assert explained(table).cause == cause
+
+
+@pytest.mark.parametrize(("on_gpu", "cause"), [(False, "unequal_work"), (True, "host")])
+def test_beside_a_device_operators_that_take_longer_are_no_more_work(on_gpu: bool, cause: str) -> None:
+    """They launch it and wait for it."""
+    assert explained(with_operators(tabulate(host=30), batch=3.5), on_gpu=on_gpu).cause == cause
 
 
 def test_contention_comes_with_its_figures() -> None:
