@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from fleetprof_analyzer.rank.communication.operations import KINDS
 from harness.traces.foreign_layouts import draw_foreign
-from harness.traces.planted.faults import CAUSES, OFTEN, draw, operations_of
+from harness.traces.planted.faults import CAUSES, OFTEN, draw, gain_of_usual_devices, operations_of
 from harness.traces.planted.jobs import PlantedJob
 from harness.traces.planted.shapes import JobShape, PlantedFault
 from harness.traces.planted.traces_of_jobs import Clarity, traces_of
@@ -41,6 +41,22 @@ def test_nobody_is_named_in_a_healthy_job(layout: str, seed: int) -> None:
     found = stragglers_of(operations_of(job, traces))
     assert found is not None
     assert (found.verdict, found.ranks, found.slow_links) == ("nobody", [], [])
+
+
+def test_devices_that_chance_made_slower_are_named_with_what_they_cost() -> None:
+    """Two of eight are 4 % slower than the others, which are within 1 % of each other."""
+    case, traces, job = draw_foreign("gradients behind tensors", "none", 90193)
+    found = stragglers_of(operations_of(job, traces))
+    assert found is not None
+    assert {(one.rank, one.cause) for one in found.ranks} == {(0, "slow_gpu"), (2, "slow_gpu")}
+    assert found.gain == pytest.approx(gain_of_usual_devices(case, job, [0, 2]), abs=0.005)
+
+
+@pytest.mark.parametrize(("ranks", "least", "most"), [([0, 2], 0.03, 0.04), ([0], -0.001, 0.002), ([], 0.0, 0.0)])
+def test_what_usual_devices_would_save_is_a_job_that_ran(ranks: list[int], least: float, most: float) -> None:
+    """Rank 2 hides what rank 0 costs."""
+    case, _, job = draw_foreign("gradients behind tensors", "none", 90193)
+    assert least <= gain_of_usual_devices(case, job, ranks) <= most
 
 
 def test_pairs_that_say_nobody_leave_the_collectives_matched_and_are_said() -> None:

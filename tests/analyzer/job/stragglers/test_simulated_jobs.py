@@ -41,6 +41,15 @@ def test_a_stage_is_heavy_beside_receives_that_stood_behind_others_before_the_wi
         (rank, "stage_imbalance") for rank in case.job.fault.ranks
     }
     assert found.fidelity == pytest.approx(1, abs=0.003)
+    assert found.gain == pytest.approx(case.gain, abs=GAIN_OFF)
+
+
+def test_a_stage_whose_work_would_cost_more_elsewhere_is_not_heavy() -> None:
+    """It takes 27 % longer than the others, which work while it does."""
+    case = draw_simulated("pipeline", "heavy_stage", 97001)
+    found = stragglers_of_traces(case.job.traces())
+    assert case.gain < 0
+    assert (found.verdict, found.ranks) == ("nobody", [])
 
 
 @pytest.mark.parametrize("layout", ["ddp", "hsdp", "launch", "pipeline"])

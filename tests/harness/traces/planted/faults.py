@@ -98,6 +98,21 @@ def draw(
     )
 
 
+def gain_of_usual_devices(case: FaultCase, job: PlantedJob, ranks: Sequence[int]) -> float:
+    """What a job without a fault would save if the devices of `ranks` were like the median of their stage's others.
+
+    Devices differ by chance, so in a healthy job too one may truly hold the others up.
+    """
+    device = np.ones((case.shape.ranks, case.shape.iterations))
+    chosen = np.array(ranks, np.int64)
+    for stage in job.stages:
+        here, others = np.intersect1d(stage.ranks, chosen), np.setdiff1d(stage.ranks, chosen)
+        if len(others):
+            device[here] = (np.median(job.static[others]) / job.static[here])[:, None]
+    mended = PlantedJob(case.shape, replace(case.fault, device=device), case.seed)
+    return 1 - mended.length_ns / job.length_ns
+
+
 def _mended(shape: JobShape, fault: PlantedFault) -> PlantedFault:
     """Without the fault; a heavy stage's work cannot vanish, so all stages share it."""
     if fault.kind != "heavier_stage":

@@ -46,7 +46,7 @@ _LOOPS: Final = {
 
 @dataclass(frozen=True)
 class SimulatedCase:
-    """A job with its fault, and what an iteration would save without it.
+    """A job with its fault, and what an iteration would save without it; a heavy stage's work would go to all stages.
 
     What comes and goes can be told where three iterations have it, beside the first, at which the window's edge lies.
     """
@@ -73,8 +73,18 @@ def draw_simulated(layout: str, kind: str, seed: int) -> SimulatedCase:
         return SimulatedCase(layout, kind, seed, healthy, 0.0)
     fault = _plant(kind, layout, shape, healthy.iteration_us, source)
     job = EventJob(shape, fault, seed)
-    gain = 0.0 if kind in HEALTHY else 1 - healthy.iteration_us / job.iteration_us
+    mended = _share_out(job) if kind == "heavy_stage" else healthy
+    gain = 0.0 if kind in HEALTHY else 1 - mended.iteration_us / job.iteration_us
     return SimulatedCase(layout, kind, seed, job, gain)
+
+
+def _share_out(job: EventJob) -> EventJob:
+    """The same job with a heavy stage's work, and that of the last stage, shared out evenly: work cannot vanish."""
+    shape, fault = job.shape, job.fault
+    levels = [1.0] * (shape.pp - 1) + [shape.last_stage]
+    levels[fault.ranks[0] // shape.dp] *= fault.factor
+    even = replace(fault, factor=float(np.mean(levels)), ranks=tuple(range(shape.ranks)))
+    return EventJob(replace(shape, last_stage=1.0), even, job.seed)
 
 
 def _draw_shape(layout: str, source: np.random.Generator) -> LoopShape:
