@@ -2,20 +2,41 @@
 
 The first optimizer imports the compiler, and so does the first profile, for nothing but to be passed by: 1.5 of the
 3.3 s of processor time that a small job takes on either PyTorch. What the compiler alone asks for is imported with
-torch itself: the exporter, the shapes of operators and collectives on tensors without data, NVIDIA's bindings. A third
-of what is left is a search for garbage among modules that stay, at the import and again at the end: none is made before
-the import is done, and what is there then is left out of it. A job that is to run unmodified has WITH_COMPILER in its
-environment.
+torch itself: the exporter, the shapes of operators and collectives on tensors without data, NVIDIA's bindings. A fifth
+of the import is what transforms programs and tensors: graphs, quantization, masks and so on. A third of what is left is
+a search for garbage among modules that stay, at the import and again at the end: none is made before the import is
+done, and what is there then is left out of it. A job that is to run unmodified has WITH_COMPILER in its environment.
 """
 
 import gc
 import sys
 import types
+from collections.abc import Iterator
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from typing import Any
+
+TRANSFORMS = (
+    "torch._functorch.eager_transforms",
+    "torch._higher_order_ops",
+    "torch._native",
+    "torch._subclasses",
+    "torch.ao",
+    "torch.distributions",
+    "torch.func",
+    "torch.fx",
+    "torch.hub",
+    "torch.masked",
+    "torch.nn.intrinsic",
+    "torch.nn.qat",
+    "torch.nn.quantizable",
+    "torch.nn.quantized",
+    "torch.quantization",
+)
 
 
 class _Nothing(types.ModuleType):
-    """Has every name, and can be called; each name is nothing again."""
+    """Has every name, can be called, and is a type that nothing has; each name is nothing again."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -28,6 +49,35 @@ class _Nothing(types.ModuleType):
 
     def __bool__(self) -> bool:
         return False
+
+    def __mro_entries__(self, _: tuple[object, ...]) -> tuple[type, ...]:
+        return ()
+
+    def __instancecheck__(self, _: object) -> bool:
+        return False
+
+    def __or__(self, _: object) -> "_Nothing":
+        return self
+
+    __ror__ = __getitem__ = __or__
+
+    def __iter__(self) -> Iterator[object]:
+        return iter(())
+
+
+class _FinderOfNothing(MetaPathFinder, Loader):
+    """Finds these modules and all below them, each of them nothing."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if any(name == left_out or name.startswith(f"{left_out}.") for left_out in TRANSFORMS):
+            return ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        return _Nothing(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        pass
 
 
 def _pass_by(function: Any = None, recursive: bool = True, **_: object) -> Any:
@@ -47,7 +97,9 @@ _put("torch._inductor", config=_put("torch._inductor.config"))
 _put("torch.export")
 _put("torch.distributed._meta_registrations")
 _put("torch._meta_registrations")
-sys.modules["cuda.bindings"] = None  # type: ignore[assignment]  # its import fails, as where it is not installed
+for library in ("cuda.bindings", "pynvml"):
+    sys.modules[library] = None  # type: ignore[assignment]  # its import fails, as where it is not installed
+sys.meta_path.insert(0, _FinderOfNothing())
 
 gc.disable()
 import torch  # noqa: E402
