@@ -12,7 +12,7 @@ from torch.optim.optimizer import _global_optimizer_post_hooks
 
 class Numbers(torch.utils.data.Dataset):
     def __len__(self):
-        return 64
+        return 100_000
     def __getitem__(self, index):
         return torch.randn(8)
 
@@ -25,6 +25,8 @@ def main():
         for batch in loader:
             model(batch).sum().backward()
             iterate(model, optimizer)
+            if is_stopped():
+                break
         if method == "fork":
             child = os.fork()
             if not child:

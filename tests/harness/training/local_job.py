@@ -60,7 +60,7 @@ class LocalJob:
         )
         assert self.process.poll() is None, self.output.read_text()[-3000:]
         wanted = self.world_size if agents is None else agents
-        wait_until(lambda: self.agents_seen() >= wanted, f"{wanted} agents of {self.name}")
+        wait_until(lambda: self.agents_seen() >= wanted, f"{wanted} agents of {self.name}", every_s=0.25)
 
     def sidecar_pid(self) -> int:
         """The pid of the sidecar that is there now."""

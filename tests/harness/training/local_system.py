@@ -236,7 +236,7 @@ class Local:
                 return None
             return status if status.finished else None
 
-        return wait_until(ended, f"the end of {uid}", patience_s)
+        return wait_until(ended, f"the end of {uid}", patience_s, every_s=0.25)
 
     def report(self, uid: str) -> Report:
         files = [path for path in self.state.rglob("report.json") if path.parent.name == uid]
