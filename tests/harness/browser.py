@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 WITHOUT_NETLINK: Final = Path(__file__).with_name("chromium_without_netlink.py")
+PATIENCE_MS: Final = 60_000
+"""How long a page may take on a busy machine, for an action and for what is expected."""
 PICTURES: Final = Path(__file__).parents[2] / "build" / "tests" / "pictures"
 
 
 @contextmanager
 def run_chromium(*flags: str) -> Iterator[Browser]:
     """A browser until the block ends; skips without one, or fails where it is required."""
+    expect.set_options(PATIENCE_MS)
     environment: dict[str, str | float | bool] = {**os.environ, "FLEETPROF_CHROMIUM": find_chromium()}
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(

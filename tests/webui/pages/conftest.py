@@ -22,7 +22,7 @@ from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.catalog.database import sqlite_url
 from fleetprof_webui.local import LocalSite, serve_locally
 from fleetprof_webui.pages import STATIC
-from harness.browser import miss, run_chromium
+from harness.browser import PATIENCE_MS, miss, run_chromium
 from harness.reports.large_job import enlarge
 from harness.timelines.timeline_files import make_trace, write_trace
 from harness.traces.launches import FAST, SLOW, on, write_launches
@@ -195,7 +195,7 @@ def page(browser: Browser, site: LocalSite, session_state: Path, request: pytest
         reduced_motion="reduce",
     )
     tab = context.new_page()
-    tab.set_default_timeout(15_000)
+    tab.set_default_timeout(PATIENCE_MS)
     complaints: list[str] = []
     tab.on("pageerror", lambda error: complaints.append(str(error)))
     tab.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
