@@ -85,11 +85,11 @@ def write_hostile_names() -> bytes:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keeps a file's tests in one worker, so that its browser is started once."""
+    """Keeps a folder's tests in one worker, so that captures are analysed, and the service started, once for all."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group(f"pages {item.path.stem}"))
+            item.add_marker(pytest.mark.xdist_group(f"pages {item.path.parent.name}"))
 
 
 @pytest.fixture(scope="session")
