@@ -38,7 +38,7 @@ def test_a_request_that_would_have_the_trainer_killed_is_cut_to_what_fits(
     local: Local, group: MemoryGroup, tmp_path: Path
 ) -> None:
     stop = tmp_path / "stop-now"
-    words = [sys.executable, str(JOB), "layers", "--pause", "0.05", "--stop-when", str(stop)]
+    words = [sys.executable, str(JOB), "layers", "--pause", "0.2", "--stop-when", str(stop)]
     job = local.run_command("small", *group.entering(), *words)
 
     def trains() -> list[pb.Process]:
@@ -50,9 +50,10 @@ def test_a_request_that_would_have_the_trainer_killed_is_cut_to_what_fits(
     assert 100 * MIB < headroom < 1000 * MIB
 
     first = capture(local, 3).ranks[0]
-    # 100 iterations would take more than twice what there is: about 10,000 events each, 3,000 bytes per event.
-    assert 3 * 9_000 < first.recording_cost.events < 3 * 11_000
-    assert 100 * first.recording_cost.events // 3 * 3000 > 2 * headroom
+    # 100 iterations would take more than twice what there is: about 10,000 events each, 3,000 bytes per event. Kineto
+    # ends its recording in a thread of its own: on a loaded machine there is more than was asked for.
+    assert first.recording_cost.events > 3 * 9_000
+    assert 2 * headroom < 100 * 9_000 * 3000
     status = capture(local, 100)
 
     (resolved,) = [c.message for c in status.conditions if c.type == "TargetsResolved"]
