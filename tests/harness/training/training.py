@@ -44,7 +44,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=100_000, help="iterations before the job ends by itself")
     parser.add_argument("--seconds", type=float, default=120, help="the job ends by itself after this long")
-    parser.add_argument("--pause", type=float, default=0.1)
+    parser.add_argument("--pause", type=float, default=0.2)
     parser.add_argument("--load", type=float, default=0, help="seconds before the first iteration")
     parser.add_argument("--optimizers", type=int, default=1)
     parser.add_argument("--accumulate", type=int, default=1)

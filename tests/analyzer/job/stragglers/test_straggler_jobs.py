@@ -10,14 +10,14 @@ from harness.training.local_job import LAUNCHER, LocalJob
 from harness.training.local_system import Local, make_local, outcome
 from harness.waiting import wait_until
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.xdist_group("straggler jobs")]  # in one worker, which starts one hub
 
 TRAINING = Path(__file__).parents[3] / "harness" / "training" / "uneven_training.py"
 
 
-@pytest.fixture
-def local(tmp_path: Path) -> Iterator[Local]:
-    system = make_local(tmp_path)
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
+    system = make_local(tmp_path_factory.mktemp("shared"))
     try:
         system.up()
         yield system
@@ -25,10 +25,11 @@ def local(tmp_path: Path) -> Iterator[Local]:
         system.close()
 
 
-def start(local: Local, ranks: int, *arguments: str) -> LocalJob:
-    marks = ["--progress", str(local.folder / "progress"), "--stop-when", str(local.folder / "uneven" / "stop")]
-    job = local.run_command("uneven", sys.executable, str(LAUNCHER), str(ranks), str(TRAINING), *marks, *arguments)
-    begun = [local.folder / f"progress.{rank}" for rank in range(ranks)]
+def start(local: Local, name: str, ranks: int, *arguments: str) -> LocalJob:
+    folder = local.folder / name
+    marks = ["--progress", str(folder / "progress"), "--stop-when", str(folder / "stop")]
+    job = local.run_command(name, sys.executable, str(LAUNCHER), str(ranks), str(TRAINING), *marks, *arguments)
+    begun = [folder / f"progress.{rank}" for rank in range(ranks)]
     wait_until(lambda: all(mark.exists() for mark in begun) or job.process.poll() is not None, "the iterations", 120)
     assert job.process.poll() is None, job.output.read_text()[-3000:]
     return job
@@ -41,7 +42,7 @@ def judge(local: Local, job: LocalJob, cause: str) -> Stragglers:
     """
     found: Stragglers | None = None
     for _ in range(5):
-        status = local.await_end(local.submit("uneven", iterations=10, deadline_s=90))
+        status = local.await_end(local.submit(job.name, iterations=10, deadline_s=90))
         assert outcome(status)[0] == "True", str(status)
         found = local.report(status.uid).stragglers
         assert found is not None, str(status)
@@ -63,7 +64,7 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_rank_at_fault_is_named_first_with_its_cause(local: Local, name: str) -> None:
     ranks, arguments, cause, function = FAULTS[name]
-    found = judge(local, start(local, ranks, *arguments, "--fault-rank", str(ranks - 2)), cause)
+    found = judge(local, start(local, name.replace(" ", "-"), ranks, *arguments, "--fault-rank", str(ranks - 2)), cause)
     assert found.verdict == "straggler", found
     assert (found.ranks[0].rank, found.ranks[0].cause) == (ranks - 2, cause), found
     if function is not None:
