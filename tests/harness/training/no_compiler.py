@@ -3,23 +3,24 @@
 The first optimizer imports the compiler, and so does the first profile, for nothing but to be passed by: 1.5 of the
 3.3 s of processor time that a small job takes on either PyTorch. What the compiler alone asks for is imported with
 torch itself: the exporter, the shapes of operators and collectives on tensors without data, NVIDIA's bindings. A fifth
-of the import is what transforms programs and tensors: graphs, quantization, masks and so on. A third of what is left is
-a search for garbage among modules that stay, at the import and again at the end: none is made before the import is
-done, and what is there then is left out of it. A job that is to run unmodified has WITH_COMPILER in its environment.
+of the import is what small jobs do not use: graphs and their transforms, quantization, data pipes and so on. A third of
+what is left is a search for garbage among modules that stay, at the import and again at the end: none is made before
+the import is done, and what is there then is left out of it. A job that is to run unmodified has WITH_COMPILER in its
+environment.
 """
 
 import gc
 import sys
 import types
 from collections.abc import Iterator
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-TRANSFORMS = (
+UNUSED = (
     "torch._functorch.eager_transforms",
     "torch._higher_order_ops",
     "torch._native",
+    "torch._strobelight",
     "torch._subclasses",
     "torch.ao",
     "torch.distributions",
@@ -31,7 +32,10 @@ TRANSFORMS = (
     "torch.nn.qat",
     "torch.nn.quantizable",
     "torch.nn.quantized",
+    "torch.package",
     "torch.quantization",
+    "torch.utils.data.datapipes",
+    "torchgen",
 )
 
 
@@ -65,12 +69,12 @@ class _Nothing(types.ModuleType):
         return iter(())
 
 
-class _FinderOfNothing(MetaPathFinder, Loader):
+class _FinderOfNothing:
     """Finds these modules and all below them, each of them nothing."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        if any(name == left_out or name.startswith(f"{left_out}.") for left_out in TRANSFORMS):
-            return ModuleSpec(name, self, is_package=True)
+        if any(name == left_out or name.startswith(f"{left_out}.") for left_out in UNUSED):
+            return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
         return None
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
