@@ -70,7 +70,7 @@ def test_a_fault_of_its_own_is_an_error_of_this_trace() -> None:
 def build_checked(cargo: str) -> Path:
     """The library of that build, kept in the cache under the name of all that went into it: clones share it."""
     sources = [CRATE / "Cargo.toml", CRATE / "Cargo.lock", *sorted((CRATE / "src").rglob("*.rs"))]
-    content = hashlib.sha256(subprocess.run([cargo, "-V"], check=True, capture_output=True).stdout)
+    content = hashlib.sha256(subprocess.run([cargo, "-Vv"], check=True, capture_output=True).stdout)
     for file in sources:
         content.update(f"{file.relative_to(CRATE)} {file.stat().st_size}\n".encode() + file.read_bytes())
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fleetprof" / "accelerator"
