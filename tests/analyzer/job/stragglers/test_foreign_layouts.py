@@ -43,6 +43,18 @@ def test_nobody_is_named_in_a_healthy_job(layout: str, seed: int) -> None:
     assert (found.verdict, found.ranks, found.slow_links) == ("nobody", [], [])
 
 
+@pytest.mark.parametrize(
+    ("layout", "seed"), [("gradients behind tensors", 99001), ("launch-bound hybrid sharding", 99003)]
+)
+def test_a_loader_that_costs_3_percent_is_told_from_the_other_noise_of_hosts(layout: str, seed: int) -> None:
+    """It lies before an iteration's first collective, and so before the window's."""
+    case, traces, job = draw_foreign(layout, "data_loader", seed)
+    found = stragglers_of(operations_of(job, traces))
+    assert found is not None
+    assert [(one.rank, one.cause) for one in found.ranks] == [(case.fault.rank, "data_loading")]
+    assert found.gain == pytest.approx(case.gain, abs=0.01)
+
+
 def test_devices_that_chance_made_slower_are_named_with_what_they_cost() -> None:
     """Two of eight are 4 % slower than the others, which are within 1 % of each other."""
     case, traces, job = draw_foreign("gradients behind tensors", "none", 90193)

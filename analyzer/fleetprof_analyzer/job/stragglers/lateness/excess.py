@@ -76,13 +76,14 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
     """Candidates of both patterns, each rank once, the largest excess first.
 
     The own time is tested as a whole and by its parts: where kernels differ by some percent from device to device, a
-    loader that takes as long shows among the loaders. The hosts' own time is tested as well: gaps of the device show
-    only where a host is late, which depends on what lead it had.
+    loader that takes as long shows among the loaders. The hosts' own time and their loading are tested as well: gaps of
+    the device show only where a host is late, which depends on what lead it had, and not before the first collective.
     """
     whole, has_peers = relative_excess(table, table.own_ns)
     parts = table.parts_ns
     tested = [whole]
-    for values in (parts["busy"], parts["data"], parts["host"] + parts["collection"], table.host_ns):
+    loading = table.host_parts_ns["data"]
+    for values in (parts["busy"], parts["data"], parts["host"] + parts["collection"], table.host_ns, loading):
         tested.append(relative_excess(table, values)[0])
     best: dict[int, Candidate] = {}
     for excess in tested:
