@@ -71,6 +71,14 @@ def test_what_usual_devices_would_save_is_a_job_that_ran(ranks: list[int], least
     assert least <= gain_of_usual_devices(case, job, ranks) <= most
 
 
+@pytest.mark.parametrize(("layout", "seed"), [("hybrid sharding", 101348), ("launch-bound", 101422)])
+def test_small_gaps_that_come_and_go_are_no_pauses_where_hosts_vary_by_as_much(layout: str, seed: int) -> None:
+    _, traces, job = draw_foreign(layout, "none", seed)
+    found = stragglers_of(operations_of(job, traces))
+    assert found is not None
+    assert (found.verdict, found.ranks) == ("nobody", [])
+
+
 def test_pairs_that_say_nobody_leave_the_collectives_matched_and_are_said() -> None:
     _, traces, job = draw_foreign("pipeline without numbers", "none", 0)
     operations = operations_of(job, traces)

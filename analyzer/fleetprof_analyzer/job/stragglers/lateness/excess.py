@@ -95,13 +95,14 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
         best.setdefault(candidate.rank, candidate)
     for candidate in _in_the_mean(table, whole):
         best.setdefault(candidate.rank, candidate)
+    pauses = len(tested)
     if table.host_ns.any():
-        # What comes and goes on one host stands out most among the longest gaps.
+        # What comes and goes on one host stands out most among the longest gaps; small ones are among its usual noise.
         tested.append(relative_excess(table, table.pause_ns)[0])
-    for excess in tested:
-        # A rank whose only peer pauses is itself far below it then: that is no level of its own.
-        usual = np.maximum(np.quantile(excess, _USUAL, axis=1), -_MOST_BELOW)
-        for candidate in _intermittent(excess - usual[:, None]):
+    # A rank whose only peer pauses is itself far below it then: that is no level of its own.
+    coming = [one - np.maximum(np.quantile(one, _USUAL, axis=1, keepdims=True), -_MOST_BELOW) for one in tested]
+    for number, excess in enumerate(coming):
+        for candidate in _intermittent(excess, _SIGMA * _deviation(coming[0]) if number == pauses else 0.0):
             best.setdefault(candidate.rank, candidate)
     return sorted(best.values(), key=lambda candidate: -float(whole[candidate.rank].mean()))
 
@@ -255,13 +256,13 @@ def _spread(middle: Floats, role: Int64s, number: int) -> float:
     return max(float(np.sqrt(weight * deviation**2 + (1 - weight) * _USUAL_SPREAD**2)), _LEAST_SPREAD)
 
 
-def _intermittent(excess: Floats) -> list[Candidate]:
-    """Ranks that have more of the large outliers than chance gives them.
+def _intermittent(excess: Floats, least: float) -> list[Candidate]:
+    """Ranks that have more of the large outliers, above `least`, than chance gives them.
 
     Each rank is judged at the size of its own outliers: small ones of others say nothing about long pauses.
     """
     ranks = len(excess)
-    limit = max(_OUTLIER_SIGMAS * _SIGMA * _deviation(excess), _OUTLIER_EXCESS)
+    limit = max(_OUTLIER_SIGMAS * _SIGMA * _deviation(excess), _OUTLIER_EXCESS, least)
     found = []
     for rank in range(ranks):
         mine = excess[rank][excess[rank] > limit]
