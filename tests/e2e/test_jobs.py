@@ -33,6 +33,19 @@ def test_whole_iterations(hub: Local, arguments: tuple[str, ...], iterations: in
     assert job.stop() == 0
 
 
+def test_two_optimizers_are_captured_from_their_first_iterations(hub: Local) -> None:
+    """Their steps are close together and iterations are not: until that is known, nobody can foretell a step."""
+    job = hub.run("fromthefirst", "--optimizers", "2", "--pause", "0.3", ranks=1)
+    uid = hub.submit(job.name, iterations=2)
+
+    status = hub.await_end(uid)
+
+    assert outcome(status) == ("True", "Complete"), str(status)
+    (rank,) = hub.report(uid).ranks
+    assert len(rank.iterations) == 2
+    assert job.stop() == 0
+
+
 def test_no_optimizer_step_is_captured_by_a_window_in_time(hub: Local) -> None:
     job = hub.run("plain", "--no-optimizer", ranks=1)
     job.await_steps(agents=0)

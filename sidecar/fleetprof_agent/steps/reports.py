@@ -30,12 +30,13 @@ class StepReports:
         self._hello = hello
         self._next_report = 0
         self._next_hello = 0
-        self._per_iteration = 1
+        self._per_iteration = 0  # not known
         self._headroom_bytes = 0
 
     def step_ns(self) -> int:
         """How long an optimizer step takes; 0: not known."""
-        return self._ring.iteration_ns(self._per_iteration) // self._per_iteration
+        per_iteration = self._per_iteration
+        return self._ring.iteration_ns(per_iteration) // per_iteration if per_iteration else 0
 
     def repeat(self) -> None:
         """Somebody asked: both messages go with the next step."""
@@ -53,8 +54,8 @@ class StepReports:
                 self._next_hello = now + HELLO_NS
             self._headroom_bytes = self._memory.headroom_bytes()
         ring = self._ring
-        self._per_iteration = find_period(ring.latest_optimizers(), self._per_iteration)
-        iteration_ns = ring.iteration_ns(self._per_iteration)
+        self._per_iteration = per_iteration = find_period(ring.latest_optimizers(), self._per_iteration)
+        iteration_ns = ring.iteration_ns(per_iteration) if per_iteration else 0
         # A capture can only begin with a step once it is known how long one takes.
         self._next_report = now + (REPORT_NS if iteration_ns else LISTEN_NS)
         last = (ring.count - 1) & MASK
@@ -63,8 +64,8 @@ class StepReports:
             step=ring.step[last],
             at_unix_ns=ring.end_unix_ns[last],
             iteration_ns=iteration_ns,
-            fastest_iteration_ns=ring.fastest_iteration_ns(self._per_iteration),
-            per_iteration=self._per_iteration,
+            fastest_iteration_ns=ring.fastest_iteration_ns(per_iteration) if per_iteration else 0,
+            per_iteration=max(per_iteration, 1),
             headroom_bytes=self._headroom_bytes,
             own_profile=own_profile,
         )

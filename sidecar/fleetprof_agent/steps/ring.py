@@ -17,6 +17,7 @@ FEWEST = 2  # the first distance has the job's warm-up in it
 # A job steps its optimizers in a fixed order. Longer periods than this are taken for none.
 LONGEST_PERIOD = 32
 PERIOD_SEEN_IN = 2 * LONGEST_PERIOD
+TRIED_FOR = 16
 
 
 class StepRing:
@@ -82,14 +83,23 @@ def _lower_median(values: list[int]) -> int:
 
 
 def find_period(optimizers: list[int], known: int) -> int:
-    """Optimizer steps per training iteration: the shortest period of the sequence of optimizers that stepped.
+    """Optimizer steps per training iteration: the shortest period of the optimizers that stepped; 0: none yet.
 
     One optimizer is a period of 1, whatever is accumulated before it steps; D D D G is one of 4. The whole sequence
     must repeat, at least once; while it does not (a GradScaler skipped a step, the training entered a new phase)
-    `known` stands.
+    `known` stands, if it has room for every optimizer. Before that it is enough that the latest steps repeat, with
+    every optimizer in them. The distance of two optimizers' steps is no iteration's length, so without a period nothing
+    is known of it; a job of TRIED_FOR steps without one is taken to have none.
     """
-    length = len(optimizers)
-    for period in range(1, min(LONGEST_PERIOD, length // 2) + 1):
+    length, different = len(optimizers), set(optimizers)
+    periods = range(1, min(LONGEST_PERIOD, length // 2) + 1)
+    for period in periods:
         if optimizers[period:] == optimizers[: length - period]:
             return period
-    return known
+    if known >= max(len(different), 1):
+        return known
+    for period in periods:
+        latest = optimizers[-2 * period :]
+        if latest[period:] == latest[:period] and set(latest) == different:
+            return period
+    return 1 if length >= TRIED_FOR else 0

@@ -71,13 +71,19 @@ def test_fastest_iterations_in_succession(distances: list[int], expected: int) -
 @pytest.mark.parametrize(
     ("sequence", "known", "expected"),
     [
-        ("", 1, 1),
+        ("", 0, 0),
+        ("A", 0, 0),
+        ("AA", 0, 1),
         ("A", 1, 1),
-        ("AA", 1, 1),
         ("A" * 64, 3, 1),
         ("AB" * 32, 1, 2),
-        ("ABA", 1, 1),  # not yet seen twice
+        ("ABA", 0, 0),  # not yet seen twice
+        ("ABA", 1, 0),  # nor is it what was known of A alone
         ("ABAB", 1, 2),
+        ("AABAB", 0, 2),  # the first step of B was skipped
+        ("AABAB", 1, 2),
+        ("DDGDD", 0, 0),  # D alone is no iteration
+        ("DGGDDDGDGGDGDDGG", 0, 1),  # without order
         ("DDDG" * 16, 1, 4),
         ("DGDDDG" * 4, 1, 6),
         ("ABAB" + "B" + "ABAB" * 4, 2, 2),  # a skipped step: what is known stands
