@@ -221,7 +221,10 @@ class Replay:
         launching, wanted = self.host_ns - self._beside_ns, host_ns - self._beside_ns
         pace = measure_pace(layout, launching, wanted, changed, len(self.has_host))
         factor = work_factor[self._owner]
-        work, tail_work = (np.rint(times * factor).astype(np.int64) for times in (of_marks, self._tail_work_ns))
+        has_tail = self._tail_work_ns > HALF_NEVER
+        work, tail_work = (
+            np.rint(times * factor).astype(np.int64) for times in (of_marks, np.where(has_tail, self._tail_work_ns, 0))
+        )
         host, tail_host = (
             np.rint(times * factor).astype(np.int64)
             for times, factor in (
@@ -234,7 +237,7 @@ class Replay:
         for was, wanted, marks in ((self.work_ns, work_ns, work), (self.host_ns, host_ns, host)):
             empty = np.flatnonzero(changed & (was == 0) & (wanted > 0))
             marks[layout.operation_mark[empty]] += wanted[empty]
-        tail = np.where(self._tail_work_ns > HALF_NEVER, tail_work - tail_host, NEVER)
+        tail = np.where(has_tail, tail_work - tail_host, NEVER)
         return Scenario(work, host, tail, lag, self.transfer_ns)
 
     def run(self, scenarios: list[Scenario]) -> ReplayOutcome:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from fleetprof_analyzer.job.stragglers.replay.course import HALF_NEVER
 from fleetprof_analyzer.job.stragglers.replay.matching import match
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from harness.traces.planted.faults import draw, operations_of
@@ -60,3 +61,14 @@ def test_it_agrees_with_a_naive_one_and_with_the_traces(shape: JobShape, launch_
     outcome = replay.run([replay.as_measured()])
     assert (int(outcome.total_ns[0]), outcome.blocked_ns[:, 0].tolist()) == naive(replay)
     assert replay.fidelity() == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize("times", [2, 100_000])
+def test_work_that_is_many_times_as_long_is_added(times: int) -> None:
+    """Also where the window begins, before which nothing is known of the launches."""
+    _, traces, job = draw("none", 3, [JobShape(dp=3, layers=2)])
+    replay = Replay(match(operations_of(job, traces)))
+    work = replay.work_ns * times
+    longer = replay.with_times(work, replay.host_ns, work > 0)
+    assert longer.work_ns.sum() == pytest.approx(times * replay.as_measured().work_ns.sum(), rel=0.01)
+    assert (longer.tail_ns == replay.as_measured().tail_ns)[replay.as_measured().tail_ns < HALF_NEVER].all()
