@@ -61,7 +61,7 @@ part/jobs-then-tests:
 part/api-server:
 	-$(PART) api-server env $(CLUSTER) api-server
 
-# Those of a cluster and its images: what all wait for on a fresh machine.
+# Those of a cluster: the tests of jobs and on Kubernetes wait for them on a fresh machine.
 part/programs:
 	-$(PART) programs env $(CLUSTER) programs
 

@@ -163,7 +163,7 @@ class Control:
                 while not self._territory.holds(record.body):
                     await record.wait()
         except TimeoutError:
-            log.warning("begun without its finalizer, which could not be put on for %g s", _FINALIZER_S)
+            log.warning("the request begins without its finalizer, which could not be set within %g s", _FINALIZER_S)
         await life.run()
 
     async def _give_up(self, uid: str) -> None:
