@@ -226,6 +226,17 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 # ---------------------------------------------------------------- collection
 
+_LONGEST_VALUE_IN_A_NAME = 100
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Cuts what a test's name shows of a long value: workers tell each other names of tests many times, and some values
+    have megabytes."""
+    if not isinstance(val, (str, bytes)) or len(val) <= _LONGEST_VALUE_IN_A_NAME:
+        return None
+    head = val[:_LONGEST_VALUE_IN_A_NAME]
+    return f"{ascii(head).removeprefix('b')[1:-1]} and {len(val) - len(head)} more"
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
