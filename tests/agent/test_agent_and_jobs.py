@@ -77,10 +77,12 @@ for _ in range(40):
     time.sleep(0.02)
 from torch.autograd.profiler import KinetoStepTracker
 print("steps", KinetoStepTracker.current_step())
+print("compiled", torch._dynamo.utils.counters["stats"]["unique_graphs"] > 0)
 """
-    job = ground.start(python, prelude + script, COMPILED=compiled, TORCH_LOGS="recompiles", WITH_COMPILER="1")
+    job = ground.start(python, prelude + script, COMPILED=compiled, TORCH_LOGS="recompiles", WITH_COMPILER="front")
     assert job.wait() == 0
     assert "steps 40" in job.output
+    assert "compiled True" in job.output
     assert "fleetprof_agent" not in job.output
     assert ground.side.await_message("bye")
 

@@ -26,7 +26,7 @@ def llama(hub: Local) -> LocalJob:
 @pytest.fixture(scope="module")
 def alone(hub: Local) -> LocalJob:
     """A job of one process, the same way; with the whole of PyTorch."""
-    return hub.run_shared("alone", ranks=1, environment={"WITH_COMPILER": "1"})
+    return hub.run_shared("alone", ranks=1, environment={"WITH_COMPILER": "whole"})
 
 
 def assert_recorded_as_one(hub: Local, job: LocalJob) -> None:

@@ -147,7 +147,7 @@ def test_each_of_the_jobs_own_traces_is_what_it_is_without_us(ground: AgentGroun
 def test_nothing_of_ours_is_in_the_jobs_own_trace(ground: AgentGround, python: str, prelude: str) -> None:
     """Not even where it shows each Python function of each thread: our thread is at work when it begins."""
     options = '{"with_stack": true, "profile_memory": true, "record_shapes": true}'
-    scene = Scene(ground, python, prelude, JOB_OPTIONS=options, JOB_COMPILES="eager", WITH_COMPILER="1")
+    scene = Scene(ground, python, prelude, JOB_OPTIONS=options, JOB_COMPILES="eager", WITH_COMPILER="front")
     side = scene.side
 
     def finish_cycle() -> Any:

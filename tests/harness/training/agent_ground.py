@@ -14,7 +14,7 @@ from harness.training.local_job import NO_COMPILER
 PRELUDE = f"""\
 import os, sys, time
 sys.path.append({str(NO_COMPILER.parent)!r})
-if "WITH_COMPILER" not in os.environ:
+if os.environ.get("WITH_COMPILER") != "whole":
     import no_compiler
 import torch
 

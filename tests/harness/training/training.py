@@ -19,7 +19,7 @@ if "HOLD_IMPORT" in os.environ:
 
     held_import.hold(os.environ["HOLD_IMPORT"])
 
-if "WITH_COMPILER" not in os.environ:
+if os.environ.get("WITH_COMPILER") != "whole":
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))  # isolated Python leaves it out
     import no_compiler  # noqa: F401
 
