@@ -21,6 +21,8 @@ FAULTS = [
     ("fsdp", "gc", 90000), ("fsdp", "data_loader", 90002),
     # In all iterations but one.
     ("hsdp", "throttling", 4000), ("tp", "gc", 4000),
+    # In three iterations, in which its only peer is early.
+    ("pipeline", "throttling", 101001),
     # As much work as the peers', where only the host shows the fault.
     ("accumulation", "data_loader", 3001), ("launch_hsdp", "gc", 3001),
 ]  # fmt: skip

@@ -5,16 +5,21 @@ the others. Formulas: docs/measures.md#stragglers. Guarantees: pure; the same ta
 """
 
 from dataclasses import dataclass, replace
-from math import ceil, comb
+from math import ceil
 from typing import Final
 
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, Margins, measure_margins, stand_out
+from fleetprof_analyzer.job.stragglers.lateness.outliers import (
+    SIGMA,
+    binomial_tail,
+    find_outliers,
+    measure_deviation,
+)
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
-_SIGMA: Final = 1.4826  # of a normal distribution, over its median absolute deviation
 _MEDIAN_ERROR: Final = 1.2533  # standard error of a median, over that of a mean
 _LEAST_SPREAD: Final = 0.003
 _USUAL_SPREAD: Final = 0.008  # of GPUs of one kind; counts like three ranks
@@ -28,14 +33,7 @@ _FEW: Final = 0.4
 _LEAST_EXCESS: Final = 0.01
 _LEAST_SHARE: Final = 0.75
 _FEWEST_OF_MEAN: Final = 5
-_USUAL: Final = 0.25  # quantile over the iterations that stands for those without a pause
-_MOST_BELOW: Final = 0.05
-_OUTLIER_SIGMAS: Final = 6.0
-_OUTLIER_EXCESS: Final = 0.02
-_LEAST_OUTLIERS: Final = 3
 _CHANCE: Final = 0.002
-_CHANCE_ALONE: Final = 0.02  # where no other rank has an outlier of that size
-_CHANCE_ALONE_OF_FEW: Final = 0.07
 _FEW_RANKS: Final = 8
 _APART: Final = 1.5
 _CHANCE_APART: Final = 0.005
@@ -95,15 +93,9 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
         best.setdefault(candidate.rank, candidate)
     for candidate in _in_the_mean(table, whole):
         best.setdefault(candidate.rank, candidate)
-    pauses = len(tested)
-    if table.host_ns.any():
-        # What comes and goes on one host stands out most among the longest gaps; small ones are among its usual noise.
-        tested.append(relative_excess(table, table.pause_ns)[0])
-    # A rank whose only peer pauses is itself far below it then: that is no level of its own.
-    coming = [one - np.maximum(np.quantile(one, _USUAL, axis=1, keepdims=True), -_MOST_BELOW) for one in tested]
-    for number, excess in enumerate(coming):
-        for candidate in _intermittent(excess, _SIGMA * _deviation(coming[0]) if number == pauses else 0.0):
-            best.setdefault(candidate.rank, candidate)
+    pauses = relative_excess(table, table.pause_ns)[0] if table.host_ns.any() else None
+    for rank, late, share in find_outliers(tested, pauses):
+        best.setdefault(rank, Candidate(rank, "intermittent", share, late))
     return sorted(best.values(), key=lambda candidate: -float(whole[candidate.rank].mean()))
 
 
@@ -113,7 +105,7 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
         return []
     x = excess[ranks]
     middle = np.median(x, axis=1)
-    sigma = _SIGMA * np.median(np.abs(x - middle[:, None]), axis=1)
+    sigma = SIGMA * np.median(np.abs(x - middle[:, None]), axis=1)
     cap = 3 * float(np.median(sigma))
     pooled = float(np.sqrt(np.mean(np.minimum(sigma, cap) ** 2)))
     error = _MEDIAN_ERROR * np.maximum(sigma, pooled) / np.sqrt(x.shape[1])
@@ -223,7 +215,7 @@ def _deviation_within_roles(mean_ns: Floats, role: Int64s, rank: int) -> float:
         if len(others) >= _SMALL_ROLE:
             middle = max(float(np.median(others)), 1.0)
             away.append(np.abs(others - middle) / middle)
-    return _SIGMA * float(np.median(np.concatenate(away)))
+    return SIGMA * float(np.median(np.concatenate(away)))
 
 
 def _level(table: OwnTime, rank: int) -> float:
@@ -256,33 +248,6 @@ def _spread(middle: Floats, role: Int64s, number: int) -> float:
     return max(float(np.sqrt(weight * deviation**2 + (1 - weight) * _USUAL_SPREAD**2)), _LEAST_SPREAD)
 
 
-def _intermittent(excess: Floats, least: float) -> list[Candidate]:
-    """Ranks that have more of the large outliers, above `least`, than chance gives them.
-
-    Each rank is judged at the size of its own outliers: small ones of others say nothing about long pauses.
-    """
-    ranks = len(excess)
-    limit = max(_OUTLIER_SIGMAS * _SIGMA * _deviation(excess), _OUTLIER_EXCESS, least)
-    found = []
-    for rank in range(ranks):
-        mine = excess[rank][excess[rank] > limit]
-        if len(mine) < _LEAST_OUTLIERS:
-            continue
-        size = min(float(np.median(mine)) / 2, float(np.sort(mine)[-_LEAST_OUTLIERS]))
-        outlier = excess >= max(limit, size)
-        count, total = int(outlier[rank].sum()), int(outlier.sum())
-        alone = _CHANCE_ALONE_OF_FEW if ranks < _FEW_RANKS else _CHANCE_ALONE
-        chance = alone if count == total else _CHANCE
-        if count >= _LEAST_OUTLIERS and ranks * binomial_tail(total, 1 / ranks, count) < chance:
-            share = float(excess[rank][outlier[rank]].mean())
-            found.append(Candidate(rank, "intermittent", share, outlier[rank]))
-    return found
-
-
-def _deviation(values: Floats) -> float:
-    return float(np.median(np.abs(values - np.median(values))))
-
-
 def _spread_of_many(values: Floats) -> float:
     """Their standard deviation, whatever a fault does to few of them.
 
@@ -292,9 +257,4 @@ def _spread_of_many(values: Floats) -> float:
     most = 0.0
     if len(values) >= _MANY:
         most = _SIGMA_OF_MOST * float(np.quantile(np.abs(values - np.median(values)), _MOST_OF_MANY))
-    return max(_SIGMA * _deviation(values), most)
-
-
-def binomial_tail(count: int, chance: float, at_least: int) -> float:
-    """P(Binomial(count, chance) >= at_least)."""
-    return sum(comb(count, k) * chance**k * (1 - chance) ** (count - k) for k in range(at_least, count + 1))
+    return max(SIGMA * measure_deviation(values), most)

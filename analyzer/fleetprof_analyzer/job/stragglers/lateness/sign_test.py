@@ -11,8 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, binomial_tail, relative_excess
+from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, relative_excess
 from fleetprof_analyzer.job.stragglers.lateness.margins import measure_dependence, measure_inflation
+from fleetprof_analyzer.job.stragglers.lateness.outliers import binomial_tail
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.trace.trace import Bools
 
