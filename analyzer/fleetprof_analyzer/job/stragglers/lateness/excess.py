@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetprof_analyzer.job.stragglers.lateness.leads import may_be_chance_of_leads
 from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, Margins, measure_margins, stand_out
 from fleetprof_analyzer.job.stragglers.lateness.outliers import (
     SIGMA,
@@ -95,7 +96,8 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
         best.setdefault(candidate.rank, candidate)
     pauses = relative_excess(table, table.pause_ns)[0] if table.host_ns.any() else None
     for rank, late, share in find_outliers(tested, pauses):
-        best.setdefault(rank, Candidate(rank, "intermittent", share, late))
+        if not may_be_chance_of_leads(table, rank, late):
+            best.setdefault(rank, Candidate(rank, "intermittent", share, late))
     return sorted(best.values(), key=lambda candidate: -float(whole[candidate.rank].mean()))
 
 
