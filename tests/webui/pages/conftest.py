@@ -5,7 +5,8 @@ import dataclasses
 import gzip
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -159,37 +160,52 @@ def site(shown: MemoryStore, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         loop.close()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium without a window, the same for all tests of a module.
-
-    Not of a session: while Playwright runs, no test of a coroutine can begin in its thread.
-    """
-    with run_chromium() as launched:
-        yield launched
-
-
-@pytest.fixture(scope="module")
-def session_state(browser: Browser, site: LocalSite, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The cookie of a person who opened the address that the service printed."""
-    state = tmp_path_factory.mktemp("session") / "state.json"
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(site.make_address())
-    page.get_by_role("heading", name="Fleet").wait_for()
-    assert "token" not in page.url
-    context.storage_state(path=state)
-    context.close()
-    return state
+_BROWSER = pytest.StashKey[Browser]()
 
 
 @pytest.fixture
-def page(browser: Browser, site: LocalSite, session_state: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
+def browser(request: pytest.FixtureRequest) -> Browser:
+    """Chromium without a window, the same for all tests of the folder that run in a row.
+
+    Not of a session: while Playwright runs, no test of a coroutine can begin in its thread.
+    """
+    folder: pytest.Collector = next(node for node in request.node.iter_parents() if node.path == Path(__file__).parent)
+    if _BROWSER not in folder.stash:
+        ending = ExitStack()
+        folder.stash[_BROWSER] = ending.enter_context(run_chromium())
+        ending.callback(folder.stash.__delitem__, _BROWSER)
+        folder.addfinalizer(ending.close)
+    return folder.stash[_BROWSER]
+
+
+@pytest.fixture(scope="session")
+def session_state(site: LocalSite, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Browser], Path]:
+    """The cookie of a person who opened the address that the service printed."""
+    state = tmp_path_factory.mktemp("session") / "state.json"
+
+    def sign_in(browser: Browser) -> Path:
+        if not state.exists():
+            context = browser.new_context()
+            page = context.new_page()
+            page.goto(site.make_address())
+            page.get_by_role("heading", name="Fleet").wait_for()
+            assert "token" not in page.url
+            context.storage_state(path=state)
+            context.close()
+        return state
+
+    return sign_in
+
+
+@pytest.fixture
+def page(
+    browser: Browser, site: LocalSite, session_state: Callable[[Browser], Path], request: pytest.FixtureRequest
+) -> Iterator[Page]:
     """A signed-in tab in the theme of the parameter `theme`; a test fails where script or policy complains."""
     params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
     context = browser.new_context(
         base_url=f"http://127.0.0.1:{site.port}",
-        storage_state=session_state,
+        storage_state=session_state(browser),
         viewport={"width": 1440, "height": 900},
         color_scheme="dark" if params.get("theme") == "dark" else "light",
         reduced_motion="reduce",
