@@ -18,7 +18,7 @@ from cli.local.test_ui import open_page
 from fleetprof_api.report.report import Report, read_report
 from fleetprof_api.report.stragglers import Stragglers, Undecided
 from fleetprof_cli.commands.local.demo import choose_more_iterations
-from harness.training.local_job import processes_of
+from harness.training.local_job import NO_COMPILER, TORCHRUN, processes_of
 from harness.waiting import wait_until
 
 Finished = subprocess.CompletedProcess[str]
@@ -112,11 +112,35 @@ def assert_nothing_is_left(sockets: Path, folder: Path) -> None:
     assert not (folder / "demo" / "state" / "hub.json").exists()
 
 
+# An interpreter for small jobs: torchrun and its ranks without PyTorch's compiler, which is half of a job's start, and
+# each sleep, which is the reading of data, ten times as long.
+LIGHT = f"""#!/bin/sh
+export PYTHON_EXEC="$0"
+case "$1" in
+-m) shift 2; exec {sys.executable} {TORCHRUN} "$@" ;;
+-u) exec {sys.executable} -u -c '
+import runpy, sys, time
+sleep = time.sleep
+time.sleep = lambda seconds: sleep(10 * seconds)
+sys.path.append("{NO_COMPILER.parent}")
+import no_compiler
+del sys.argv[:2]
+runpy.run_path(sys.argv[0], run_name="__main__")
+' "$@" ;;
+esac
+exec {sys.executable} "$@"
+"""
+
+
 @pytest.mark.torch
 def test_a_demo_that_holds_can_be_captured_until_ctrl_c(
     start: Callable[..., subprocess.Popen[bytes]], fleetprof: Callable[..., Finished], sockets: Path, tmp_path: Path
 ) -> None:
-    demo = start("demo", "--out", str(tmp_path / "demo"), "--ranks", "1", "--iterations", "2", "--hold")
+    light = tmp_path / "python"
+    light.write_text(LIGHT)
+    light.chmod(0o755)
+    words = ("--ranks", "1", "--iterations", "2", "--hold", "--python", str(light))
+    demo = start("demo", "--out", str(tmp_path / "demo"), *words)
     log = tmp_path / "log"
     wait_until(lambda: "go on until Ctrl-C" in log.read_text() or demo.poll() is not None, "the demo", 120)
     assert demo.poll() is None, log.read_text()
