@@ -38,7 +38,7 @@ def test_a_request_that_would_have_the_trainer_killed_is_cut_to_what_fits(
     local: Local, group: MemoryGroup, tmp_path: Path
 ) -> None:
     stop = tmp_path / "stop-now"
-    words = [sys.executable, str(JOB), "layers", "--pause", "0.2", "--stop-when", str(stop)]
+    words = [sys.executable, str(JOB), "layers", "--pause", "0.4", "--stop-when", str(stop)]
     job = local.run_command("small", *group.entering(), *words)
 
     def trains() -> list[pb.Process]:

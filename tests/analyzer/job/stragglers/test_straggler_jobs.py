@@ -56,7 +56,12 @@ def judge(local: Local, job: LocalJob, cause: str) -> Stragglers:
 # name: ranks, arguments, the cause, the function that is planted
 FAULTS = {
     "a sleeping data loader": (4, ("--fault", "loader"), "data_loading", "Batches.__getitem__"),
-    "extra work on the host": (4, ("--fault", "host", "--fault-seconds", "0.15"), "host", "work_in_python"),
+    "extra work on the host": (
+        4,
+        ("--fault", "host", "--fault-seconds", "0.15", "--pause", "0.15"),
+        "host",
+        "work_in_python",
+    ),
     "a slow core": (4, ("--fault", "core", "--repeat", "16", "--pause", "0"), "host", None),
 }
 
