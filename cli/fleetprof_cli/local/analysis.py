@@ -1,10 +1,10 @@
 """Analysis in a process of its own, at the lowest priority: the hub stays quick, and a bad trace can harm nobody.
 
 Guarantees: at most one analysis runs at a time; it ends with the hub; what went wrong comes back as one sentence.
-Run as a module it is that process: `python -m fleetprof_cli.local.analysis STORE_JSON NAMESPACE UID`.
+Run as a module it is that process: `python -m fleetprof_cli.local.analysis STORE_JSON NAMESPACE UID`, which has no use
+for asyncio, whose import is a tenth of its start.
 """
 
-import asyncio
 import os
 import sys
 from typing import TYPE_CHECKING, Final
@@ -30,11 +30,15 @@ class LocalAnalyses:
     """Runs analyses one after the other for the hub."""
 
     def __init__(self, store: StoreLocation) -> None:
+        import asyncio
+
         self._store = msgspec.json.encode(store).decode()
         self._turn = asyncio.Lock()
 
     async def analyze(self, order: "AnalysisOrder") -> None:
         """Makes report.json and report.html of one capture. Raises AnalysisFailed."""
+        import asyncio
+
         async with self._turn:
             process = await asyncio.create_subprocess_exec(
                 *child_command("fleetprof_cli.local.analysis", self._store, order.namespace, order.uid),
