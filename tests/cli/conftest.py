@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from fleetprof_cli.local.state import StateDirectory
 from harness import forked
+from harness.forked import StartedCommand
 from harness.waiting import wait_until
 
 SIMULATION = Path(__file__).parents[1] / "simulation" / "trainer.py"
@@ -48,11 +49,17 @@ def fleetprof(environment: dict[str, str]) -> Callable[..., Finished]:
 
 
 @pytest.fixture
-def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Starts a command beside the test, its output in a file; it is ended after the test."""
-    started: list[subprocess.Popen[bytes]] = []
+def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., StartedCommand]]:
+    """Starts a command beside the test, its output in a file; it is ended after the test.
 
-    def begin(*words: str, log: str = "log") -> subprocess.Popen[bytes]:
+    Those that import most are forked from a process that has done so.
+    """
+    started: list[StartedCommand] = []
+
+    def begin(*words: str, log: str = "log") -> StartedCommand:
+        if words[0] in ("up", "capture"):
+            started.append(forked.start("fleetprof_cli.main", ["fleetprof", *words], environment, tmp_path / log))
+            return started[-1]
         with (tmp_path / log).open("ab") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", "fleetprof_cli.main", *words],
@@ -77,7 +84,7 @@ def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Callable[...,
 
 
 @pytest.fixture
-def hub(start: Callable[..., subprocess.Popen[bytes]], state: StateDirectory) -> subprocess.Popen[bytes]:
+def hub(start: Callable[..., StartedCommand], state: StateDirectory) -> StartedCommand:
     """`fleetprof up`, answering."""
     process = start("up", "--no-ui", log="up.log")
     wait_until(lambda: state.hub() is not None or process.poll() is not None, "the hub")
@@ -87,8 +94,8 @@ def hub(start: Callable[..., subprocess.Popen[bytes]], state: StateDirectory) ->
 
 @pytest.fixture
 def job(
-    hub: subprocess.Popen[bytes], start: Callable[..., subprocess.Popen[bytes]], fleetprof: Callable[..., Finished]
-) -> subprocess.Popen[bytes]:
+    hub: StartedCommand, start: Callable[..., StartedCommand], fleetprof: Callable[..., Finished]
+) -> StartedCommand:
     """`fleetprof run` with four simulated trainers, known to the hub and stepping."""
     trainers = f'exec "{sys.executable}" "{SIMULATION}" --directory "$KINETO_IPC_SOCKET_DIR" --ranks 4 --poll-ms 300'
     process = start("run", "--name", "sim", "--", "bash", "-c", trainers, log="job.log")

@@ -6,11 +6,13 @@ signals that any process has. What a program imports by itself, and when, is for
 """
 
 import atexit
+import gc
 import importlib
 import io
 import multiprocessing
 import multiprocessing.connection
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
@@ -29,14 +31,41 @@ _FORKS.set_forkserver_preload(
         "fleetprof_cli.commands.local.capture",
         "fleetprof_cli.commands.installation.doctor",
         "fleetprof_cli.commands.local.list",
+        "fleetprof_cli.commands.local.up",
+        "fleetprof_cli.local.hub",
         "fleetprof_cli.commands.reports.report",
         "fleetprof_cli.kubernetes.commands.capture",
     ]
 )
 # Of two threads that look after one process, one would read its exit code, and the other none.
 _LOCK = threading.Lock()
+# gRPC reads it when it is imported; `fleetprof up` sets it before.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 # So that its processor time counts as that of the tests.
 atexit.register(forkserver._forkserver._stop)  # type: ignore[attr-defined]
+
+
+class StartedCommand(Protocol):
+    """What tests do with a process that goes on beside them, forked or not; as subprocess.Popen has it."""
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+
+    def poll(self) -> int | None:
+        """Its exit code, if it has ended."""
+
+    def wait(self, timeout: float | None = None, /) -> int:
+        """Its exit code. Raises TimeoutExpired."""
+
+    def send_signal(self, sig: int, /) -> None:
+        """Any signal."""
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+
+    def kill(self) -> None:
+        """SIGKILL."""
 
 
 class Forked:
@@ -56,18 +85,34 @@ class Forked:
         with _LOCK:
             self._process.start()
 
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def send_signal(self, number: int) -> None:
+        """Any signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
     def kill(self) -> None:
         """SIGKILL, between any two instructions."""
-        self._process.kill()
+        self.send_signal(signal.SIGKILL)
 
     def terminate(self) -> None:
         """SIGTERM."""
-        self._process.terminate()
+        self.send_signal(signal.SIGTERM)
 
-    def wait(self, patience_s: float) -> int:
+    def poll(self) -> int | None:
+        """Its exit code, if it has ended."""
+        with _LOCK:
+            return self._process.exitcode
+
+    def wait(self, patience_s: float | None = None) -> int:
         """Its exit code, as subprocess has it. Raises TimeoutExpired."""
         if not multiprocessing.connection.wait([self._process.sentinel], patience_s):
-            raise subprocess.TimeoutExpired(str(self._process), patience_s)
+            raise subprocess.TimeoutExpired(str(self._process), patience_s or 0)
         with _LOCK:
             self._process.join()
         assert self._process.exitcode is not None
@@ -95,6 +140,12 @@ def run(
         return subprocess.CompletedProcess(given[1], code, out.read_text(), error.read_text())
 
 
+def start(module: str, words: Sequence[str], environment: Mapping[str, str], log: Path) -> Forked:
+    """Starts the program that is `main` of a module in a session of its own; all that it prints goes to a file."""
+    log.touch()
+    return Forked(_lead_session, module, list(words), environment=environment, out=log, error=log)
+
+
 def pipe() -> tuple[multiprocessing.connection.Connection, multiprocessing.connection.Connection]:
     """The ends to read and to write, for an argument of a process."""
     return _FORKS.Pipe(duplex=False)
@@ -102,6 +153,7 @@ def pipe() -> tuple[multiprocessing.connection.Connection, multiprocessing.conne
 
 def _play(places: tuple[dict[str, str], str, str, str], act: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     environment, folder, out, error = places
+    gc.freeze()  # to search what was imported for garbage is to copy it
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
@@ -126,6 +178,11 @@ def _use_kubeconfig(environment: Mapping[str, str]) -> None:
 
     place = Path(environment.get("HOME") or "/") / ".kube/config"
     kube_config.KUBE_CONFIG_DEFAULT_LOCATION = environment.get("KUBECONFIG", str(place))
+
+
+def _lead_session(module: str, words: list[str]) -> None:
+    os.setsid()
+    _run_program(module, words)
 
 
 def _run_program(module: str, words: list[str]) -> None:

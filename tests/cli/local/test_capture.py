@@ -9,15 +9,16 @@ from pathlib import Path
 import msgspec
 import pytest
 from fleetprof_cli.local.state import StateDirectory
+from harness.forked import StartedCommand
 from harness.waiting import wait_until
 
 Finished = subprocess.CompletedProcess[str]
-Start = Callable[..., subprocess.Popen[bytes]]
+Start = Callable[..., StartedCommand]
 ROOT = Path(__file__).parents[3]
 
 
 def test_a_capture_from_the_command_to_the_report(
-    job: subprocess.Popen[bytes], fleetprof: Callable[..., Finished], environment: dict[str, str]
+    job: StartedCommand, fleetprof: Callable[..., Finished], environment: dict[str, str]
 ) -> None:
     result = fleetprof("capture", "sim", "--iterations", "3", "-o", "json")
     assert result.returncode == 0, result.stderr
@@ -39,9 +40,7 @@ def test_a_capture_from_the_command_to_the_report(
     assert document["uid"] in text
 
 
-def test_chosen_ranks_from_a_file(
-    job: subprocess.Popen[bytes], fleetprof: Callable[..., Finished], tmp_path: Path
-) -> None:
+def test_chosen_ranks_from_a_file(job: StartedCommand, fleetprof: Callable[..., Finished], tmp_path: Path) -> None:
     request = (
         "apiVersion: fleetprof.io/v1alpha1\nkind: ProfileRequest\nmetadata: {name: two}\n"
         "spec: {target: {workload: {apiVersion: batch/v1, kind: Job, name: sim}}, "
@@ -53,9 +52,7 @@ def test_chosen_ranks_from_a_file(
     assert [rank["rank"] for rank in json.loads(result.stdout)["ranks"]] == [1, 3]
 
 
-def test_without_waiting_the_id_comes_back_at_once(
-    job: subprocess.Popen[bytes], fleetprof: Callable[..., Finished]
-) -> None:
+def test_without_waiting_the_id_comes_back_at_once(job: StartedCommand, fleetprof: Callable[..., Finished]) -> None:
     result = fleetprof("capture", "--no-wait", "--iterations", "2")
     assert result.returncode == 0, result.stderr
     uid = result.stdout.strip()
@@ -67,7 +64,7 @@ def test_without_waiting_the_id_comes_back_at_once(
     wait_until(finished, "the capture's end")
 
 
-def test_who_waits_for_a_job_may_leave(hub: subprocess.Popen[bytes], start: Start, tmp_path: Path) -> None:
+def test_who_waits_for_a_job_may_leave(hub: StartedCommand, start: Start, tmp_path: Path) -> None:
     capture = start("capture", "--wait-for-job", log="capture.log")
     wait_until(lambda: "waiting for a job" in (tmp_path / "capture.log").read_text(), "the notice")
     capture.send_signal(signal.SIGINT)
@@ -76,7 +73,7 @@ def test_who_waits_for_a_job_may_leave(hub: subprocess.Popen[bytes], start: Star
 
 
 def test_a_job_that_was_killed_is_none_any_more(
-    hub: subprocess.Popen[bytes], start: Start, fleetprof: Callable[..., Finished]
+    hub: StartedCommand, start: Start, fleetprof: Callable[..., Finished]
 ) -> None:
     def jobs() -> list[str]:
         return [one["name"] for one in json.loads(fleetprof("list", "-o", "json").stdout)["jobs"]]
@@ -90,7 +87,7 @@ def test_a_job_that_was_killed_is_none_any_more(
 
 
 def test_ctrl_c_takes_the_capture_back(
-    job: subprocess.Popen[bytes], start: Start, fleetprof: Callable[..., Finished], tmp_path: Path
+    job: StartedCommand, start: Start, fleetprof: Callable[..., Finished], tmp_path: Path
 ) -> None:
     capture = start("capture", "--iterations", "100", "-o", "json", log="capture.log")
     wait_until(lambda: "recording" in (tmp_path / "capture.log").read_text(), "the recording")
@@ -103,7 +100,7 @@ def test_ctrl_c_takes_the_capture_back(
 
 
 def test_a_capture_outlives_its_hub(
-    job: subprocess.Popen[bytes], hub: subprocess.Popen[bytes], start: Start, state: StateDirectory, tmp_path: Path
+    job: StartedCommand, hub: StartedCommand, start: Start, state: StateDirectory, tmp_path: Path
 ) -> None:
     capture = start("capture", "--iterations", "60", log="capture.log")
     wait_until(lambda: "recording" in (tmp_path / "capture.log").read_text(), "the recording")
@@ -122,7 +119,7 @@ WRONG = [
 ]
 
 
-def test_what_is_wrong_is_said_with_its_code(job: subprocess.Popen[bytes], fleetprof: Callable[..., Finished]) -> None:
+def test_what_is_wrong_is_said_with_its_code(job: StartedCommand, fleetprof: Callable[..., Finished]) -> None:
     # One hub and one job for all: to start them is most of what the four cost, and none of them changes anything.
     for words, code, message in WRONG:
         result = fleetprof(*words)
@@ -132,7 +129,7 @@ def test_what_is_wrong_is_said_with_its_code(job: subprocess.Popen[bytes], fleet
 
 
 def test_every_problem_of_a_file_is_printed(
-    hub: subprocess.Popen[bytes], fleetprof: Callable[..., Finished], tmp_path: Path
+    hub: StartedCommand, fleetprof: Callable[..., Finished], tmp_path: Path
 ) -> None:
     (tmp_path / "bad.yaml").write_text("apiVersion: v2\nkind: Foo\nspec: {window: {iterations: 0}}\n")
     result = fleetprof("capture", "-f", str(tmp_path / "bad.yaml"))
@@ -161,7 +158,7 @@ def test_without_a_hub_the_next_step_is_to_start_the_one_of_this_directory(
 
 
 def test_a_wrong_token_is_told_from_a_missing_hub(
-    hub: subprocess.Popen[bytes], fleetprof: Callable[..., Finished], state: StateDirectory
+    hub: StartedCommand, fleetprof: Callable[..., Finished], state: StateDirectory
 ) -> None:
     state.token_file.write_text("x" * 40)
     result = fleetprof("capture")
@@ -170,7 +167,7 @@ def test_a_wrong_token_is_told_from_a_missing_hub(
 
 
 def test_a_hub_that_died_is_told(
-    hub: subprocess.Popen[bytes], fleetprof: Callable[..., Finished], state: StateDirectory
+    hub: StartedCommand, fleetprof: Callable[..., Finished], state: StateDirectory
 ) -> None:
     hub.kill()
     hub.wait()

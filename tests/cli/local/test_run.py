@@ -15,6 +15,7 @@ import pytest
 from fleetprof_api.memory_shortage import SERVICE
 from fleetprof_cli.local.run.run_folder import run_folders
 from fleetprof_cli.local.state import StateDirectory
+from harness.forked import StartedCommand
 from harness.training.local_job import processes_of
 from harness.waiting import wait_until
 
@@ -31,7 +32,7 @@ def test_the_exit_code_is_that_of_the_command(fleetprof: Callable[..., Finished]
 
 
 def test_traces_that_could_not_be_stored_are_sent_by_the_next_hub(
-    start: Callable[..., subprocess.Popen[bytes]],
+    start: Callable[..., StartedCommand],
     fleetprof: Callable[..., Finished],
     state: StateDirectory,
     tmp_path: Path,
@@ -62,7 +63,7 @@ def test_traces_that_could_not_be_stored_are_sent_by_the_next_hub(
 
 @pytest.mark.parametrize(("number", "reason"), [(signal.SIGTERM, "ProcessExited"), (signal.SIGKILL, "ProcessKilled")])
 def test_a_capture_whose_job_ends_while_no_hub_runs_is_finished_by_the_next_hub(
-    start: Callable[..., subprocess.Popen[bytes]],
+    start: Callable[..., StartedCommand],
     fleetprof: Callable[..., Finished],
     state: StateDirectory,
     tmp_path: Path,
@@ -200,7 +201,7 @@ def test_signal_dispositions_and_mask_are_those_of_a_shell(fleetprof: Callable[.
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_reaches_the_command_once(
-    start: Callable[..., subprocess.Popen[bytes]], tmp_path: Path, number: signal.Signals
+    start: Callable[..., StartedCommand], tmp_path: Path, number: signal.Signals
 ) -> None:
     file = tmp_path / "got"
     script = (
@@ -262,7 +263,7 @@ def test_a_sidecar_that_cannot_start_does_not_stop_the_job(
 
 
 def test_a_sidecar_that_dies_is_started_again(
-    start: Callable[..., subprocess.Popen[bytes]], tmp_path: Path, state: StateDirectory
+    start: Callable[..., StartedCommand], tmp_path: Path, state: StateDirectory
 ) -> None:
     process = start("run", "--", "sleep", "60")
 
@@ -279,7 +280,7 @@ def test_a_sidecar_that_dies_is_started_again(
     assert "the job is not affected" in (tmp_path / "log").read_text()
 
 
-def test_the_sidecar_ends_when_run_is_killed(start: Callable[..., subprocess.Popen[bytes]]) -> None:
+def test_the_sidecar_ends_when_run_is_killed(start: Callable[..., StartedCommand]) -> None:
     process = start("run", "--", "sleep", "1000")
 
     def family() -> dict[str, int]:
@@ -300,7 +301,7 @@ def test_the_sidecar_ends_when_run_is_killed(start: Callable[..., subprocess.Pop
 
 
 def test_two_runs_of_one_script_have_two_names(
-    start: Callable[..., subprocess.Popen[bytes]], fleetprof: Callable[..., Finished], state: StateDirectory
+    start: Callable[..., StartedCommand], fleetprof: Callable[..., Finished], state: StateDirectory
 ) -> None:
     start("run", "--", "sleep", "30")
     wait_until(lambda: any(folder.is_alive() for folder in run_folders(state)), "the first run")

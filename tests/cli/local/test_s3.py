@@ -10,12 +10,13 @@ import pytest
 from fleetprof_api import keys
 from fleetprof_cli.local.run.run_folder import run_folders
 from fleetprof_cli.local.state import StateDirectory
+from harness.forked import StartedCommand
 from harness.waiting import wait_until
 
 pytestmark = pytest.mark.s3
 
 Finished = subprocess.CompletedProcess[str]
-Start = Callable[..., subprocess.Popen[bytes]]
+Start = Callable[..., StartedCommand]
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def place(s3_server: Any) -> list[str]:
 
 
 @pytest.fixture
-def hub(start: Start, state: StateDirectory, place: list[str]) -> subprocess.Popen[bytes]:
+def hub(start: Start, state: StateDirectory, place: list[str]) -> StartedCommand:
     process = start("up", "--no-ui", *place, log="up.log")
     wait_until(lambda: state.hub() is not None or process.poll() is not None, "the hub")
     assert process.poll() is None
@@ -40,7 +41,7 @@ def hub(start: Start, state: StateDirectory, place: list[str]) -> subprocess.Pop
 
 
 def test_a_capture_from_the_command_to_the_report_in_a_bucket(
-    job: subprocess.Popen[bytes],
+    job: StartedCommand,
     fleetprof: Callable[..., Finished],
     state: StateDirectory,
     place: list[str],
@@ -94,7 +95,7 @@ def revoke(s3_server: Any) -> Iterator[Callable[[], None]]:
 
 
 def test_credentials_that_run_out_end_the_capture_with_their_sentence_and_keep_the_traces_until_then(
-    job: subprocess.Popen[bytes],
+    job: StartedCommand,
     start: Start,
     state: StateDirectory,
     revoke: Callable[[], None],

@@ -13,10 +13,11 @@ import httpx2
 import pytest
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.local.web_ui.log import make_handler
+from harness.forked import StartedCommand
 from harness.waiting import wait_until
 
 Finished = subprocess.CompletedProcess[str]
-Start = Callable[..., subprocess.Popen[bytes]]
+Start = Callable[..., StartedCommand]
 REQUEST = """
 apiVersion: fleetprof.io/v1alpha1
 kind: ProfileRequest

@@ -21,10 +21,11 @@ from fleetprof_cli.local.network import make_certificate
 from fleetprof_cli.local.run.run_folder import run_folders
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.store_location import parse_store
+from harness.forked import StartedCommand
 from harness.waiting import wait_until
 
 Finished = subprocess.CompletedProcess[str]
-Start = Callable[..., subprocess.Popen[bytes]]
+Start = Callable[..., StartedCommand]
 
 
 def make_certificate_files(folder: Path) -> tuple[str, str]:
@@ -36,7 +37,7 @@ def make_certificate_files(folder: Path) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_leaves_without_a_trace(hub: subprocess.Popen[bytes], state: StateDirectory, number: signal.Signals) -> None:
+def test_it_leaves_without_a_trace(hub: StartedCommand, state: StateDirectory, number: signal.Signals) -> None:
     assert {path.name for path in state.path.glob("*.sock")} == {"hub.sock", "uploads.sock"}
     assert all(stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 for path in state.path.iterdir())
     hub.send_signal(number)
@@ -45,7 +46,7 @@ def test_it_leaves_without_a_trace(hub: subprocess.Popen[bytes], state: StateDir
     assert list(state.path.glob("*.sock")) == []
 
 
-def test_it_opens_no_port(hub: subprocess.Popen[bytes]) -> None:
+def test_it_opens_no_port(hub: StartedCommand) -> None:
     inodes = {os.readlink(path) for path in Path(f"/proc/{hub.pid}/fd").iterdir() if path.is_symlink()}
     for table in ("tcp", "tcp6"):
         lines = Path(f"/proc/{hub.pid}/net/{table}").read_text().splitlines()[1:]
@@ -145,7 +146,7 @@ for name in ("token", "hub.json", "secret", "store"):
 @pytest.mark.attack
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as another user")
 @pytest.mark.parametrize("opened", [False, True], ids=["as it is", "opened by mistake"])
-def test_another_user_reaches_nothing(hub: subprocess.Popen[bytes], state: StateDirectory, opened: bool) -> None:
+def test_another_user_reaches_nothing(hub: StartedCommand, state: StateDirectory, opened: bool) -> None:
     state.token()
     if opened:
         state.path.chmod(0o755)
@@ -174,7 +175,7 @@ def test_the_kernel_prefers_an_analysis_to_a_trainer(monkeypatch: pytest.MonkeyP
             process.wait()
 
 
-def test_a_second_one_is_refused(hub: subprocess.Popen[bytes], fleetprof: Callable[..., Finished]) -> None:
+def test_a_second_one_is_refused(hub: StartedCommand, fleetprof: Callable[..., Finished]) -> None:
     result = fleetprof("up")
     assert result.returncode == 1
     assert f"already runs with this state directory (pid {hub.pid})" in result.stderr
