@@ -257,10 +257,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keeps a folder's tests on an API server in one worker, so that it is started once; skips what lacks PyTorch;
     leaves out what runs at night, unless `-m` asks for it.
 
-    The same for what renders the chart: each set of values is rendered once.
+    The same for those on PostgreSQL, and for what renders the chart: each set of values is rendered once.
     """
     for item in items:
-        for marker in ("cluster", "helm"):
+        for marker in ("cluster", "helm", "postgres"):
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name} {marker}"))
     _skip_torch(items)

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from harness.kubernetes.chart import read_objects
 
 FOLDER = Path(__file__).parents[2] / "crds"
 CRDS = {
-    name: yaml.safe_load((FOLDER / f"fleetprof.io_{name}.yaml").read_text())
+    name: read_objects((FOLDER / f"fleetprof.io_{name}.yaml").read_text()).items[0]
     for name in ("profilerequests", "profilepolicies")
 }
 VERSIONS = {name: crd["spec"]["versions"][0] for name, crd in CRDS.items()}
