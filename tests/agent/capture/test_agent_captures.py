@@ -121,33 +121,40 @@ def test_killed_while_collecting(ground: AgentGround, newest: str, prelude: str)
     assert side.of("bye") == []
 
 
-@pytest.mark.parametrize("state", ["pending", "collecting", "forgotten"])
-def test_cancel_in_the_process(ground: AgentGround, python: str, prelude: str, state: str) -> None:
-    """A cancelled order leaves nothing, and the next one works. `forgotten`: the agent was never told to watch.
+def test_cancel_in_the_process(ground: AgentGround, python: str, prelude: str) -> None:
+    """A cancelled order leaves nothing, and the next one works; in one job, whatever the state of the order is."""
+    job = ground.start(python, prelude + TRAIN)
+    ground.side.await_message("steps", lambda message: message["iteration_ns"] > 0)
+    for state in ("forgotten", "collecting", "pending"):
+        cancel_in(ground, state)
+    assert job.stop() == 0
+
+
+def cancel_in(ground: AgentGround, state: str) -> None:
+    """Cancels an order in this state, and has a second one recorded. `forgotten`: the agent was never told to watch.
 
     PyTorch 2.13 keeps a pending order, so there it is dropped when it begins.
     """
-    side = ground.side
-    job = ground.start(python, prelude + TRAIN)
-    now = side.await_message("steps", lambda message: message["iteration_ns"] > 0)
+    side, first, second = ground.side, f"{state}-first", f"{state}-second"
+    now = side.of("steps")[-1]
     if state != "forgotten":
-        side.arm("first")
+        side.arm(first)
     ahead = 4_000_000_000 // now["iteration_ns"] if state == "pending" else 2
-    side.order("first-r0", now["step"] + ahead, 100_000)
+    side.order(f"{first}-r0", now["step"] + ahead, 100_000)
     if state != "pending":
-        side.await_collecting("first-r0")
-    side.command("cancel", capture="first")
-    side.await_message("cancelled", lambda message: message["capture"] == "first")
+        side.await_collecting(f"{first}-r0")
+    side.command("cancel", capture=first)
+    side.await_cancelled(first)
     # Dropping what is recorded can take long: that it has begun is said first.
-    begun = any(message["capture"] == "first" for message in side.of("dropping"))
+    begun = any(message["capture"] == first for message in side.of("dropping"))
     assert begun or state == "pending"
 
     later = side.await_message("steps", lambda message: message["step"] > now["step"])
-    side.arm("second")
-    side.order("second-r0", later["step"] + 4_000_000_000 // later["iteration_ns"], 3)
-    assert len(read_marks(side.trace("second-r0"))) >= 3
-    assert list(Path(ground.directory, "traces").glob("first-r0_*.json")) == []
-    assert job.stop() == 0
+    side.arm(second)
+    side.order(f"{second}-r0", later["step"] + 4_000_000_000 // later["iteration_ns"], 3)
+    assert len(read_marks(side.trace(f"{second}-r0"))) >= 3
+    assert list(Path(ground.directory, "traces").glob(f"{first}-r0_*.json")) == []
+    side.command("done", capture=second, after_ns=0)
 
 
 def test_own_profiler_of_the_job_is_not_disturbed_by_a_cancel(ground: AgentGround, python: str, prelude: str) -> None:
