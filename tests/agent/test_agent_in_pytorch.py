@@ -9,7 +9,7 @@ from harness.training.agent_job import TRAIN
 pytestmark = pytest.mark.torch
 
 
-def test_first_step_says_who_steps(ground: AgentGround, newest: str, prelude: str) -> None:
+def test_first_step_says_who_steps_and_so_does_a_query(ground: AgentGround, newest: str, prelude: str) -> None:
     job = ground.start(
         newest, prelude + TRAIN, RANK="3", LOCAL_RANK="1", WORLD_SIZE="4", TORCHELASTIC_RESTART_COUNT="2"
     )
@@ -26,19 +26,13 @@ def test_first_step_says_who_steps(ground: AgentGround, newest: str, prelude: st
     # The Kineto client that polls and the agent are one process.
     (polled,) = {address for address, _ in ground.side.polls}
     assert polled == f"{ground.directory}/{hello['kineto']}"
-    assert job.stop() == 0
-    assert ground.side.await_message("bye")["capture"] == ""
-    assert ground.agent_sockets() == []
-    assert job.output == ""
-
-
-def test_query_is_answered_with_both(ground: AgentGround, newest: str, prelude: str) -> None:
-    job = ground.start(newest, prelude + TRAIN)
-    ground.side.await_message("steps")
     hellos = len(ground.side.of("hello"))
     ground.side.command("query")
     ground.side.await_message("hello", lambda _: len(ground.side.of("hello")) > hellos)
     assert job.stop() == 0
+    assert ground.side.await_message("bye")["capture"] == ""
+    assert ground.agent_sockets() == []
+    assert job.output == ""
 
 
 @pytest.mark.parametrize(

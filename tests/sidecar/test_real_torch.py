@@ -128,6 +128,14 @@ class Job:
         trace: dict[str, Any] = json.loads(path.read_text())
         return trace
 
+    def record(self, view: ProcessView, start: StepStart | TimeStart, collect: tuple[str, ...] = ()) -> dict[str, Any]:
+        """The trace of an order; the process takes another one then."""
+        path = self.order(view, start, collect)
+        trace = self.await_trace(path)
+        self.await_that(lambda: (now := self.side.table.get(view.process_id)) and not now.busy)
+        path.unlink()
+        return trace
+
     def finish(self) -> int:
         (self.folder / "stop").touch()
         return self.process.wait(60)
@@ -171,40 +179,34 @@ def start_job(tmp_path: Path, short_directory: str) -> Iterator[Callable[..., Jo
         job.close()
 
 
-def test_a_window_of_iterations_begins_with_exactly_the_asked_step(start_job: Callable[..., Job], python: str) -> None:
+def test_each_window_is_the_one_that_was_asked_for(start_job: Callable[..., Job], python: str) -> None:
+    """One after the other in one job."""
     job = start_job(python)
     view = job.await_trainer()
     assert view.rank_source == "RANK_ENVIRON"
-    for collect in ((), ("Shapes", "Stacks", "Modules", "Flops")):
-        first_step = job.steps()[-1][0] + 150  # 20 ms each, a poll every second
-        path = job.order(view, StepStart(first_step=first_step, steps=5), collect)
-        trace = job.await_trace(path)
-        job.await_that(partial(job.has_passed, first_step + 5))
-        assert recorded_steps(trace, job.steps())[:5] == list(range(first_step, first_step + 5))
-        assert trace["trace_id"] == "c-r0"
-        modules = {event["name"] for event in trace["traceEvents"] if event.get("cat") == "python_function"}
-        assert any(name.startswith("nn.Module: Linear_") for name in modules) == ("Modules" in collect)
-        job.await_that(lambda: (v := job.side.table.get(view.process_id)) and not v.busy)
-        path.unlink()
-    assert len([event for event in job.events if isinstance(event, Delivered)]) == 2
+    assert_iterations_begin_with_the_asked_step(job, view)
+    assert_iterations_begin_with_the_asked_step(job, view, collect=("Shapes", "Stacks", "Modules", "Flops"))
+    assert_iterations_begin_with_the_asked_step(job, view, warmup_steps=3)
+    assert_time_holds_the_steps_of_that_time(job, view)
+    assert len([event for event in job.events if isinstance(event, Delivered)]) == 4
     assert job.finish() == 0
 
 
-def test_warm_up_does_not_shift_the_first_step(start_job: Callable[..., Job], python: str) -> None:
-    job = start_job(python)
-    view = job.await_trainer()
-    first_step = job.steps()[-1][0] + 150
-    trace = job.await_trace(job.order(view, StepStart(first_step=first_step, steps=4, warmup_steps=3)))
-    job.await_that(lambda: job.steps()[-1][0] > first_step + 4)
-    assert recorded_steps(trace, job.steps())[:4] == list(range(first_step, first_step + 4))
-    assert job.finish() == 0
+def assert_iterations_begin_with_the_asked_step(
+    job: Job, view: ProcessView, collect: tuple[str, ...] = (), warmup_steps: int = 0
+) -> None:
+    first_step = job.steps()[-1][0] + 150  # 20 ms each, a poll every second
+    trace = job.record(view, StepStart(first_step=first_step, steps=5, warmup_steps=warmup_steps), collect)
+    job.await_that(partial(job.has_passed, first_step + 5))
+    assert recorded_steps(trace, job.steps())[:5] == list(range(first_step, first_step + 5))
+    assert trace["trace_id"] == "c-r0"
+    modules = {event["name"] for event in trace["traceEvents"] if event.get("cat") == "python_function"}
+    assert any(name.startswith("nn.Module: Linear_") for name in modules) == ("Modules" in collect)
 
 
-def test_a_window_by_time_holds_the_steps_of_that_time(start_job: Callable[..., Job], python: str) -> None:
-    job = start_job(python)
-    view = job.await_trainer()
+def assert_time_holds_the_steps_of_that_time(job: Job, view: ProcessView) -> None:
     start_ms = time.time_ns() // 10**6 + 4500
-    trace = job.await_trace(job.order(view, TimeStart(start_unix_ms=start_ms, duration_ms=400)))
+    trace = job.record(view, TimeStart(start_unix_ms=start_ms, duration_ms=400))
     recorded = recorded_steps(trace, job.steps())
     inside = [
         step for step, before, after in job.steps() if start_ms * 10**6 <= before and after <= (start_ms + 400) * 10**6
@@ -212,7 +214,6 @@ def test_a_window_by_time_holds_the_steps_of_that_time(start_job: Callable[..., 
     assert len(recorded) >= 3
     assert set(recorded) & set(inside)
     assert recorded == list(range(recorded[0], recorded[-1] + 1))
-    assert job.finish() == 0
 
 
 def test_an_answer_that_came_too_late_does_not_delay_those_after_it(
