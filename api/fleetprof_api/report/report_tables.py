@@ -160,6 +160,17 @@ class Silence(msgspec.Struct, kw_only=True, frozen=True):
     place: Annotated[PlaceInCode | None, Meta(description="where most of it was; null: not sampled")] = None
 
 
+class LongIterations(msgspec.Struct, kw_only=True, frozen=True):
+    """Iterations of one rank that stand apart from its others. Rule: docs/measures.md#long-iterations."""
+
+    positions: Annotated[list[int], Meta(description="in the rank's list of iterations")]
+    usual_ns: Annotated[int, Meta(description="median of the others", ge=0)]
+    stage: Annotated[
+        StageName | None, Meta(description="where most of what they take longer lies; null: in no single stage")
+    ] = None
+    place: Annotated[PlaceInCode | None, Meta(description="where the thread was then; null: not sampled")] = None
+
+
 class Stages(msgspec.Struct, kw_only=True, frozen=True):
     """The stages of one rank; `reason` says why there are none."""
 
@@ -176,6 +187,9 @@ class Stages(msgspec.Struct, kw_only=True, frozen=True):
     unknown_device_ns: Annotated[int, Meta(description="device work without launch call, or outside", ge=0)] = 0
     loading_place: Annotated[
         PlaceInCode | None, Meta(description="where most of the stage data_loading was; null: not sampled")
+    ] = None
+    long_iterations: Annotated[
+        LongIterations | None, Meta(description="null: none stands apart, or no mark bounds the iterations")
     ] = None
     reason: str = ""
 

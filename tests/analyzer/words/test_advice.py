@@ -14,6 +14,7 @@ from fleetprof_analyzer.job.findings.found import (
     IdleDevice,
     IdleKind,
     MeasuredFinding,
+    SomeLongIterations,
     WaitsForCores,
 )
 from fleetprof_analyzer.job.stragglers.causes.explanation import PARTS, PARTS_ON_HOST
@@ -231,6 +232,15 @@ OTHERS: list[tuple[Facts, PlaceInCode | None, str]] = [
     (FullHosts(990), None,
      "run fewer ranks, threads (OMP_NUM_THREADS) and other programs on these cores; a capture of more iterations "
      "samples the training threads, unless it is told not to (--thread-samples Never)"),
+    (SomeLongIterations([10, 20, 30], 30, 5.0, 10, None), HERE,
+     "look at train.py:41 read_batch (evaluation, a checkpoint, logging?): do it less often, or on another thread or "
+     "in another process"),
+    (SomeLongIterations([12], 20, 5.0, 0, "host"), None,
+     "look at what the loop does in iteration 12 only (evaluation, a checkpoint, logging?): do that less often, or on "
+     "another thread or in another process"),
+    (SomeLongIterations([1, 2, 5, 9, 30], 40, 5.0, 0, "other"), None,
+     "look at what the loop does in iterations 1, 2, 5, 9 and so on only (evaluation, a checkpoint, logging?): do that "
+     "less often, or on another thread or in another process"),
 ]  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from fleetprof_analyzer.job.findings.exposed import judge_exposed
 from fleetprof_analyzer.job.findings.found import ExposedCopies, HeldUp, IdleDevice, IdleKind, MeasuredFinding
 from fleetprof_analyzer.job.findings.host_findings import find_host_findings, find_longest_place
 from fleetprof_analyzer.job.findings.idle_place import find_worst_place, operators_of
+from fleetprof_analyzer.job.findings.long_iterations import find_long_iterations
 
 _MOST: Final = 6
 _MOST_RANKS: Final = 8
@@ -54,6 +55,7 @@ READING_OPERATORS: Final = frozenset(
 _COMMUNICATION_PERMILLE: Final = 100
 _COPIES_PERMILLE: Final = 30
 _STRAGGLER_PERMILLE: Final = 10
+_UNEXPLAINED: Final = 1.5
 
 
 def find_findings(report: Report, loading_gain: float = 0.0) -> list[MeasuredFinding]:
@@ -71,6 +73,7 @@ def find_findings(report: Report, loading_gain: float = 0.0) -> list[MeasuredFin
         if not found:
             found += _communication(report, total, ranks)
         found += _copies(total, ranks)
+        found += _long_iterations(ranks, found)
         if total.kind == "cpu":
             found += find_host_findings(ranks)
         sampled = any(
@@ -149,6 +152,13 @@ def _copies(total: KindTotal, ranks: Sequence[Rank]) -> list[MeasuredFinding]:
             ranks=_uneven(ranks, lambda rank: rank.time_ns.exposed_memory),
         )
     ]
+
+
+def _long_iterations(ranks: Sequence[Rank], others: Sequence[MeasuredFinding]) -> list[MeasuredFinding]:
+    """None where a rank is named whose pauses explain most of it: they make iterations of all ranks long."""
+    found = find_long_iterations(ranks)
+    explained = max((one.gain_permille for one in others if one.measure == "stragglers"), default=0)
+    return [found] if found is not None and found.gain_permille > _UNEXPLAINED * explained else []
 
 
 def _place(found: Stragglers, ranks: Sequence[Rank]) -> PlaceInCode | None:

@@ -3,11 +3,12 @@
 Guarantees: frozen; holds no sentence. `fleetprof_analyzer.words.findings` says it in words.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from fleetprof_api.report.code_place import PlaceInCode
-from fleetprof_api.report.report_tables import IdlePlace
+from fleetprof_api.report.report_tables import IdlePlace, StageName
 
 IdleKind = Literal[
     "data_loading", "synchronization", "launch_bound", "python", "allocation", "optimizer", "waiting"
@@ -70,6 +71,20 @@ class FullHosts:
     busy_permille: int
 
 
+@dataclass(frozen=True, slots=True)
+class SomeLongIterations:
+    """Some iterations are long on all ranks alike.
+
+    `times`: the others' length; `every`: the distance of their numbers, 0 where it is not always the same.
+    """
+
+    numbers: Sequence[int]
+    of: int
+    times: float
+    every: int
+    stage: StageName | None
+
+
 Facts = (
     IdleDevice
     | ExposedCommunication
@@ -79,6 +94,7 @@ Facts = (
     | HostSilence
     | WaitsForCores
     | FullHosts
+    | SomeLongIterations
 )  # fmt: skip
 
 

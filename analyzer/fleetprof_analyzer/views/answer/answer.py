@@ -25,7 +25,8 @@ from fleetprof_analyzer.words.verdict_reasons import MOST_ITERATIONS, round_iter
 _NAMED: Final = ("straggler", "heavy_stage", "slow_link", "moving_imbalance")
 _OF_NOBODY: Final = ("heavy_stage", "moving_imbalance")
 """Nobody's fault: what is worth more is said first."""
-_OF_PARTS: Final = ("exposed_communication", "exposed_copies")
+_LONG: Final = "long_iterations"
+_OF_PARTS: Final = ("exposed_communication", "exposed_copies", _LONG)
 """The answer says what they say."""
 _OF_HOST: Final = ("python", "launch_bound", "optimizer")
 _UNKNOWN: Final = "unknown_device"
@@ -54,8 +55,9 @@ def give_answer(report: Report) -> Answer:
     if say_missing(report) and late == NOBODY:
         late = f"None of the {len(report.ranks)} ranks in this report is late."
     named = report.stragglers is not None and report.stragglers.verdict in _NAMED
+    more = _find_more(report) if named else None
+    spent = " ".join(part for part in (spent, _say_long(report, more)) if part)
     if named:
-        more = _find_more(report)
         first = more is not None and report.stragglers is not None and report.stragglers.verdict in _OF_NOBODY
         before, after = _say_more(more, first=first)
         sentences = [before, late, missing, after]
@@ -71,6 +73,12 @@ def give_answer(report: Report) -> Answer:
 def _knows_nothing(found: Stragglers) -> bool:
     """Whether noise hides even who might be late: then where the time goes is said first."""
     return found.verdict == "undecided" and found.candidate is None and found.smallest_gain is not None
+
+
+def _say_long(report: Report, leading: Finding | None) -> str:
+    """Iterations that stand apart from the others, where that is not the `leading` one."""
+    found = next((one for one in report.findings if one.kind == _LONG), None)
+    return "" if found is None or found == leading else f"{say_briefly(found)}."
 
 
 def _find_more(report: Report) -> Finding | None:

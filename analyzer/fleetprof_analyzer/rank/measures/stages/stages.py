@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Final, Literal
 
 import numpy as np
+from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report import Iteration
 from fleetprof_api.report.report_tables import StageName, Stages, StageTime
 
@@ -20,6 +21,7 @@ from fleetprof_analyzer.rank.host.track import Track
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
 from fleetprof_analyzer.rank.measures.stages.gaps import fill
 from fleetprof_analyzer.rank.measures.stages.labels import Label, find_labels
+from fleetprof_analyzer.rank.measures.stages.long_iterations import measure_long_iterations
 from fleetprof_analyzer.rank.measures.stages.loss import Span
 from fleetprof_analyzer.rank.measures.stages.main_thread import MainThread, between, find_main_thread
 from fleetprof_analyzer.rank.measures.stages.silences import find_silences
@@ -155,13 +157,19 @@ def sum_up(trace: Trace, calls: LaunchCalls, found: FoundStages, track: Track | 
             )
     pieces = [label for each in labels for label in each]
     loading = [(start, end) for start, end, stage in pieces if stage == "data_loading"]
+
+    def find_line(spans: Sequence[Span]) -> PlaceInCode | None:
+        return find_code(trace, thread.place, track, spans) if spans else None
+
+    marked = found.found_by in ("optimizer_step", "profiler_step")
     return Stages(
         stages=stages,
         iterations=len(labels),
         iterations_from=found.found_by,
         inferred=sorted(found.inferred),
         silences=find_silences(trace, thread, pieces, track),
-        loading_place=find_code(trace, thread.place, track, loading) if loading else None,
+        loading_place=find_line(loading),
+        long_iterations=measure_long_iterations(found.bounds, times, find_line) if marked else None,
         unknown_device_ns=int(rows.duration_ns[stage_of_row < 0].sum()),
     )
 
