@@ -35,6 +35,8 @@ _FORKS.set_forkserver_preload(
         "fleetprof_cli.local.hub",
         "fleetprof_cli.commands.reports.report",
         "fleetprof_cli.kubernetes.commands.capture",
+        "fleetprof_analyzer.capture.main",
+        "fleetprof_store.s3.store",
     ]
 )
 # Of two threads that look after one process, one would read its exit code, and the other none.

@@ -22,6 +22,7 @@ from fleetprof_api.report.report import Report, read_report, write_report
 from fleetprof_store.base import ObjectInfo, StoreError
 from fleetprof_store.directory import DirectoryStore
 from fleetprof_store.memory import MemoryStore
+from harness import forked
 from harness.traces.planted.traces import plant_capture
 
 ROOT = Path(__file__).parents[3]
@@ -235,8 +236,8 @@ def test_the_job_against_a_bucket(s3_server: Any) -> None:
     }
 
     def job(*words: str, **more: str) -> int:
-        command: list[str | Path] = [Path(sys.executable).parent / "fleetprof-analyzer", *words]
-        return subprocess.run(command, env=environment | more, capture_output=True, check=False).returncode
+        command = ["fleetprof-analyzer", *words]
+        return forked.run("fleetprof_analyzer.capture.main", command, environment | more).returncode
 
     assert job("report", "default", uid) == JobExit.DONE
     alone = read_report(store.get(keys.report_key("default", uid)))
