@@ -32,6 +32,10 @@ settings.load_profile(os.environ.get("FLEETPROF_PROPERTIES", "fleetprof"))
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     sys.dont_write_bytecode = False
 
+# Tests make many objects and few cycles: with Python's 700 between two searches for garbage, these are a tenth of what
+# calculations take.
+gc.set_threshold(50_000, 20, 20)
+
 # numpy's threads wait for work by spinning: half of what tests that multiply matrices took, a third of each import.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 

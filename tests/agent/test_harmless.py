@@ -85,8 +85,7 @@ def test_paths_of_sockets(tmp_path: Path) -> None:
 
 
 FORK_AND_LISTEN = """
-import json, os, sys
-import torch
+import json
 heard, mine = [], os.getpid()
 sys.addaudithook(lambda event, _: heard.append(event) if os.getpid() != mine else None)
 child = os.fork()
@@ -103,7 +102,7 @@ os.waitpid(child, 0)
 @pytest.mark.attack
 def test_forked_child_loads_and_looks_up_nothing(ground: AgentGround, newest: str, prelude: str) -> None:
     """A thread of the parent may have held the loader's lock at the fork: the child would wait for it for ever."""
-    job = ground.start(newest, FORK_AND_LISTEN, "-W", "ignore")
+    job = ground.start(newest, prelude + FORK_AND_LISTEN, "-W", "ignore")
     assert job.wait() == 0
     heard = json.loads(job.output)
     assert [event for event in heard if event.startswith(("ctypes.", "import", "open", "os."))] == []

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.torch
     [
         (("--optimizers", "2"), 3, 2),
         (("--optimizers", "3"), 2, 1),
-        (("--accumulate", "4", "--pause", "0.005"), 3, 1),
+        (("--accumulate", "4", "--pause", "0.05"), 3, 1),
         (("--workers", "fork"), 3, 1),
         (("--workers", "spawn"), 3, 1),
     ],
