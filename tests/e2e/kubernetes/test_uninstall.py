@@ -23,7 +23,7 @@ def test_nothing_stays_armed_and_nothing_is_lost(
     earlier = make_request(training, "done")
     earlier.await_end()
     kept = store.keys(training.namespace, earlier.uid)
-    running = make_request(training, "running", window={"iterations": 45})
+    running = make_request(training, "running", window={"iterations": 100})  # longer than the uninstall takes
     running.await_states(RankState.STARTED, ranks=4)
 
     installation.uninstall()

@@ -13,7 +13,7 @@ from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 
-LONG = {"iterations": 45}
+LONG = {"iterations": 40}
 ALL_UPLOADED = dict.fromkeys(range(2), "UPLOADED")
 
 

@@ -16,7 +16,7 @@ from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 
-LONG = {"iterations": 45}
+LONG = {"iterations": 40}
 
 
 @pytest.fixture(scope="module")

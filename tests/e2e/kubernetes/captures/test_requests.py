@@ -14,7 +14,8 @@ from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 
-LONG = {"iterations": 45}
+LONG = {"iterations": 40}
+ENDLESS = {"iterations": 100}  # of which the test sees no end
 
 
 def test_a_request_says_why_pods_that_it_waits_for_do_not_run(
@@ -32,7 +33,7 @@ def test_a_request_says_why_pods_that_it_waits_for_do_not_run(
 def test_a_request_that_is_deleted_while_ranks_record_leaves_no_trace(
     store: StoreInCluster, team: str, training: Training, make_request: Callable[..., JobRequest]
 ) -> None:
-    request = make_request(training, "regretted", window=LONG)
+    request = make_request(training, "regretted", window=ENDLESS)
     request.await_states(RankState.STARTED, ranks=4)
 
     request.delete()

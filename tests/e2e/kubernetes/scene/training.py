@@ -184,7 +184,7 @@ class Training:
             meeting.append(f"--master-port={_PORT}")
         script = ["/training/train.py", "--progress", "/scratch/progress", "--stop-when", "/scratch/stop"]
         script += ["--starve-when", "/scratch/starve"]
-        pace = ["--pause", "0.1", "--seconds", str(self.seconds)]
+        pace = ["--pause", "0.2", "--seconds", str(self.seconds)]
         return [*launcher, *meeting, f"--nproc-per-node={self.ranks_per_pod}", *script, *pace]
 
     def _all_step(self) -> bool:
