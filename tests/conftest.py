@@ -258,15 +258,17 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keeps a folder's tests on an API server in one worker, so that it is started once; skips what lacks PyTorch;
+    """Keeps a room's tests on an API server in one worker, so that it is started once; skips what lacks PyTorch;
     leaves out what runs at night, unless `-m` asks for it.
 
-    The same for those on PostgreSQL, and for what renders the chart: each set of values is rendered once.
+    The same for those on PostgreSQL, and for what renders the chart in a folder: each set of values is rendered once.
     """
     for item in items:
-        for marker in ("cluster", "helm", "postgres"):
+        room, folder = item.path.relative_to(Path(__file__).parent).parts[0], item.path.parent.name
+        for marker, place in (("cluster", room), ("postgres", room), ("helm", folder)):
             if item.get_closest_marker(marker):
-                item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name} {marker}"))
+                item.add_marker(pytest.mark.xdist_group(f"{place} {marker}"))
+                break  # a test of two groups would be in a third
     _skip_torch(items)
     if "nightly" not in config.option.markexpr:
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
