@@ -18,7 +18,7 @@ def stragglers_of(operations: Sequence[RankOperations], delivered: Sequence[int 
     return None if found is None else say_stragglers(found)
 
 
-def stragglers_of_traces(traces: Iterable[Trace]) -> Stragglers:
+def operations_of_traces(traces: Iterable[Trace]) -> list[RankOperations]:
     """Of the traces of all ranks, rank 0's first, each of which has operations."""
     operations = []
     for rank, trace in enumerate(traces):
@@ -26,7 +26,12 @@ def stragglers_of_traces(traces: Iterable[Trace]) -> Stragglers:
         one = extract_operations(trace, iterations, None, rank_number=rank)
         assert one is not None
         operations.append(one)
-    found = stragglers_of(operations)
+    return operations
+
+
+def stragglers_of_traces(traces: Iterable[Trace]) -> Stragglers:
+    """Of the traces of all ranks, rank 0's first, each of which has operations."""
+    found = stragglers_of(operations_of_traces(traces))
     assert found is not None
     return found
 

@@ -98,7 +98,7 @@ def extract_operations(
         source.start_ns,
         end,
         source.tolerance_ns,
-        read_host(source),
+        read_host(source, position),
     )
     chain = build_chain(work, find_joins(work, position))
     previous_end = _previous_end(source.place, source.start_ns, end)
@@ -149,6 +149,7 @@ def extract_operations(
         mark_operation=chain.mark_operation,
         mark_joins=chain.mark_joins,
         mark_waits=chain.mark_waits,
+        mark_awaits=chain.mark_awaits,
         own_ns=np.zeros_like(chain.own_ns) if leads else chain.own_ns,
         work_ns=chain.host.work_ns,
         host_ns=chain.host.host_ns,

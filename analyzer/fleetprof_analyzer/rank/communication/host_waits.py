@@ -8,21 +8,28 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from fleetprof_analyzer.rank.communication.chain.awaited import find_awaited
 from fleetprof_analyzer.rank.communication.chain.chain import Host
 from fleetprof_analyzer.rank.communication.chain.host_chain import HostWaits
 from fleetprof_analyzer.rank.communication.sources import OperationSource
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _SYNCHRONISED_SHARE: Final = 0.9
+_ROUNDED_NS: Final = 1_000
 _OFTEN: Final = 0.5  # of the iterations
 
 
-def read_host(source: OperationSource) -> Host | None:
-    """The host's launches and waits; None where they were not recorded."""
+def read_host(source: OperationSource, position: Int64s) -> Host | None:
+    """The host's launches and waits; None where they were not recorded. `position` numbers the program's operations."""
     if source.row_launch_ns is None or source.waits is None:
         return None
     start, end = source.waits
-    waits = HostWaits(start, end, np.searchsorted(source.row_launch_ns, start).astype(np.int64))
+    row = np.searchsorted(source.row_launch_ns, start).astype(np.int64)
+    place = _places_of_calls(start, source.launch_ns, position)
+    # A launch call that ended as this one began may seem to overlap it, by what times are rounded to.
+    launched = np.searchsorted(source.row_launch_ns, start + _ROUNDED_NS, side="right").astype(np.int64)
+    awaited = find_awaited(start, end, launched, source.row_end_ns, place, source.tolerance_ns)
+    waits = HostWaits(start, end, row, awaited)
     return Host(source.row_launch_ns, source.launch_ns, waits, _held(source))
 
 
@@ -78,6 +85,14 @@ def passes_chain(
         often = here.any() and (early[here] > source.tolerance_ns).mean() >= _OFTEN
         passes[here] = often and bool(known[here].all()) and float(early[here].sum()) > float(late[here].sum())
     return passes
+
+
+def _places_of_calls(start_ns: Int64s, launch_ns: Int64s, position: Int64s) -> Int64s:
+    """The same number for the same call of the program: the n-th since the operation before; -1 where there is none."""
+    before = np.searchsorted(launch_ns, start_ns) - 1
+    nth = np.arange(len(before)) - np.searchsorted(before, before)
+    known = (before >= 0) & (position[before] >= 0)
+    return np.where(known, position[before] * (int(nth.max(initial=0)) + 1) + nth, -1)
 
 
 def _held(source: OperationSource) -> Bools:

@@ -80,6 +80,7 @@ class OperationColumns:
     mark_operation: Int32s
     mark_joins: Bools
     mark_waits: Bools
+    mark_awaits: Int32s  # at a mark that waits for a part of the chain: how many marks back it ends; -1: such an end
     own_ns: Int64s
     work_ns: Int64s
     host_ns: Int64s

@@ -89,6 +89,9 @@ def compute(
     held_at_launch, held_at_stop = held[layout.operation_mark], held[layout.stop_mark]
     joined = layout.collective[layout.mark_operation[layout.stop_mark]]
     joins, waits = layout.mark_joins[layout.stop_mark], layout.mark_waits[layout.stop_mark]
+    awaits = layout.stop_awaits
+    for_part = awaits != np.arange(len(awaits))
+    waits = waits & (awaits >= 0)
     ends = np.zeros((layout.collectives, count), np.int64)
     # How much later than their own work chain and host are after each stop; the last row stands for "no stop yet".
     shift, host_shift = (np.zeros((len(layout.stop_mark) + 1, count), np.int64) for _ in range(2))
@@ -105,6 +108,9 @@ def compute(
             shift[here] = np.where(joins[here, None], np.maximum(arrived[here], ended), arrived[here])
             # A host that waits goes on when what it waited for is done.
             release = np.where(joins[here, None], ends[joined[here]], shift[here] + at_stop[here])
+            if for_part[here].any():
+                there = awaits[here]
+                release = np.where(for_part[here, None], shift[there] + at_stop[there], release)
             release = np.where(waits[here, None], release - host_at_stop[here], _NEVER)
             host_shift[here] = np.maximum(host_shift[earlier], release)
             continue
@@ -153,7 +159,7 @@ def measure_pace(layout: ReplayLayout, was_ns: Int64s, wanted_ns: Int64s, change
 
 def _most_since(values: Int64s, layout: ReplayLayout) -> Int64s:
     """The largest of each mark's value and those before it, back to the stop before, which is left out."""
-    stops = layout.mark_joins | layout.mark_waits
+    stops = layout.mark_stops
     begins = np.diff(layout.mark_rank, prepend=-1) != 0
     begins[1:] |= stops[:-1]
     numbers = np.arange(len(begins))

@@ -53,7 +53,7 @@ def _shares_of_peers(
     layout: ReplayLayout, work_ns: Int64s, place: Int64s, mine: Int64s, last: Int64s, segment: Int64s, peers: Int64s
 ) -> Floats:
     """Where in the rank's segment each of its marks `mine` stands on the median peer, 0 to 1; nan where none has it."""
-    launches = ~(layout.mark_joins | layout.mark_waits)
+    launches = ~layout.mark_stops
     places = int(place.max()) + 1
     key = place[layout.mark_operation[mine]]
     stop = key[last]

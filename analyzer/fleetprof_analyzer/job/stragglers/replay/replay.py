@@ -124,7 +124,7 @@ class Replay:
         # Where the window begins both are where they were.
         self._host_ns[first] = np.where(alone[first], 0, self._work_ns[first] + lead[first])
         self._tail_work_ns[first] = NEVER
-        passed = layout.mark_joins | layout.mark_waits
+        passed = layout.mark_stops
         self._owner = self._owners(passed | ~self._after_local[layout.mark_operation])
         self._host_owner = self._owners(passed)
         self._add_gaps(busy)
@@ -278,7 +278,7 @@ class Replay:
         assert steps is not None
         measured = self.as_measured()
         course = self._course(alone, steps, [replace(measured, transfer_ns=self.transfer_ns[layout.collective])])
-        stops = layout.mark_joins | layout.mark_waits
+        stops = layout.mark_stops
         number = np.cumsum(stops) - 1
         first = np.diff(layout.mark_rank, prepend=-1) != 0
         before = np.zeros(len(stops), np.int64)

@@ -52,9 +52,11 @@ class ReplayLayout:
     mark_operation: Int64s
     mark_joins: Bools
     mark_waits: Bools
+    mark_stops: Bools  # joins, waits, and ends of what is waited for: where chain or host may stand still or are asked
     mark_origin: Int64s  # its number in the rank's columns
     stop_mark: Int64s  # (J,): the mark of each stop
     stop_previous: Int64s  # (J,): the stop before it on its rank, -1
+    stop_awaits: Int64s  # (J,): the stop at which the chain must be for the host to go on: itself, if it waits for all
     operation_mark: Int64s  # (N,)
     collectives: int
 
@@ -62,7 +64,7 @@ class ReplayLayout:
 def lay_out(matched: Matched, demoted: Bools | None = None) -> ReplayLayout:
     """`demoted`, shape (N,): operations whose joins are left out."""
     columns: dict[str, list[Int64s]] = {name: [] for name in ("rank", "position", "collective", "previous", "behind")}
-    mark_rank, mark_operation, mark_joins, mark_waits, mark_origin = [], [], [], [], []
+    mark_rank, mark_operation, mark_joins, mark_waits, mark_awaits, mark_origin = [], [], [], [], [], []
     operations = collectives = 0
     collectives = matched.count
     for number, one in enumerate(matched.ranks):
@@ -87,16 +89,18 @@ def lay_out(matched: Matched, demoted: Bools | None = None) -> ReplayLayout:
         mark_operation.append(marks.mark_operation[kept].astype(np.int64) - first + operations)
         mark_joins.append(marks.mark_joins[kept])
         mark_waits.append(marks.mark_waits[kept])
+        mark_awaits.append(marks.mark_awaits[kept].astype(np.int64))
         mark_origin.append(np.flatnonzero(kept))
         operations += count
     rank, position, collective, previous, behind = (np.concatenate(columns[name]) for name in columns)
     of_rank, operation, joins = np.concatenate(mark_rank), np.concatenate(mark_operation), np.concatenate(mark_joins)
     waits, origin = np.concatenate(mark_waits), np.concatenate(mark_origin)
+    awaits = np.concatenate(mark_awaits)
     if demoted is not None:
         keep = ~(joins & demoted[operation])
         of_rank, operation, origin = of_rank[keep], operation[keep], origin[keep]
-        joins, waits = joins[keep], waits[keep]
-    stops = joins | waits
+        joins, waits, awaits = joins[keep], waits[keep], awaits[keep]
+    stops = joins | waits | (awaits < 0)
     stop_mark = np.flatnonzero(stops)
     stop_number = np.cumsum(stops) - 1
     rank_first_stop = np.searchsorted(of_rank[stop_mark], np.arange(len(matched.ranks)))
@@ -107,9 +111,18 @@ def lay_out(matched: Matched, demoted: Bools | None = None) -> ReplayLayout:
     numbers = np.arange(len(stop_mark))
     stop_previous = np.where(numbers > rank_first_stop[of_rank[stop_mark]], numbers - 1, -1)
     return ReplayLayout(
-        rank, position, collective, previous, behind, stop_before, of_rank, operation, joins, waits, origin, stop_mark,
-        stop_previous, operation_mark, collectives,
+        rank, position, collective, previous, behind, stop_before, of_rank, operation, joins, waits, stops, origin,
+        stop_mark, stop_previous, _awaited(of_rank, origin, awaits, stop_mark), operation_mark, collectives,
     )  # fmt: skip
+
+
+def _awaited(rank: Int64s, origin: Int64s, awaits: Int64s, stop_mark: Int64s) -> Int64s:
+    """The stop at which the chain must be, for each stop; -1 where that is not among them."""
+    size = int(origin.max(initial=0)) + 1
+    number = rank * size + origin
+    wanted = (number - np.maximum(awaits, 0))[stop_mark]
+    at = np.minimum(np.searchsorted(number[stop_mark], wanted), len(wanted) - 1)
+    return np.where(number[stop_mark][at] == wanted, at, -1)
 
 
 def _previous(place: Int64s, start_ns: Int64s, offset: int) -> Int64s:
@@ -164,7 +177,7 @@ def order(layout: ReplayLayout) -> list[Step] | None:
     pointer = bounds[:-1]
     rank_level = [0] * ranks
     stop_level = [0] * len(layout.stop_mark)
-    mark_stops = (layout.mark_joins | layout.mark_waits).tolist()
+    mark_stops = layout.mark_stops.tolist()
     stop_of_mark = (np.cumsum(mark_stops) - 1).tolist()
     work = list(range(ranks))
     resolved = 0

@@ -25,7 +25,7 @@ from fleetprof_analyzer.trace.trace import Bools, Int32s, Int64s
 _STRIDE: Final = 1 << 32
 _KEPT_SHARE: Final = 0.9
 _AGREEING_SHARE: Final = 0.5
-_LAUNCH, _JOIN, _WAIT = range(3)
+_LAUNCH, _JOIN, _WAIT, _END, _PART = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ class ChainWork:
 class Chain:
     """Marks in chain order:
 
-    operation launches, joins, and waits of the host for its device (`mark_waits`; on a join: for the operation).
+    operation launches, joins, and waits of the host for its device (`mark_waits`; on a join: for the operation; where
+    `mark_awaits` is above 0 only until the chain has come to the mark so many back, which has -1 itself).
     `reached_ns` is when the chain had come to a launch mark. The host passed [`host_start_ns`, `host_end_ns`) before a
     mark with something else than waiting.
     """
@@ -67,6 +68,7 @@ class Chain:
     mark_operation: Int32s
     mark_joins: Bools
     mark_waits: Bools
+    mark_awaits: Int32s
     own_ns: Int64s
     own_start_ns: Int64s  # of each mark: where its own time begins; it is one piece, own_ns long
     reached_ns: Int64s  # per operation
@@ -77,7 +79,7 @@ class Chain:
     @property
     def passed(self) -> Bools:
         """The marks that are no launches: they own no segment."""
-        return np.asarray(self.mark_joins | self.mark_waits)
+        return np.asarray(self.mark_joins | self.mark_waits | (self.mark_awaits < 0))
 
 
 def find_joins(work: ChainWork, position: Int64s) -> Int64s:
@@ -127,19 +129,24 @@ def build_chain(work: ChainWork, join_row: Int64s) -> Chain:
     rows, count = len(work.row_start_ns), len(work.end_ns)
     joined = np.flatnonzero(join_row <= rows)
     waits, idle = _waits(work)
-    operation = np.concatenate((np.arange(count), joined, np.zeros(len(waits.row), np.int64)))
-    row = np.concatenate((work.launch_row, join_row[joined], waits.row))
-    kind = np.repeat((_LAUNCH, _JOIN, _WAIT), (count, len(joined), len(waits.row)))
+    part = np.flatnonzero(waits.awaited >= 0)
+    lengths = count, len(joined), len(waits.row), len(part)
+    operation = np.concatenate((np.arange(count), joined, np.zeros(len(waits.row) + len(part), np.int64)))
+    row = np.concatenate((work.launch_row, join_row[joined], waits.row, waits.awaited[part]))
+    kind = np.repeat((_LAUNCH, _JOIN, _WAIT, _END), lengths)
+    kind[count + len(joined) + part] = _PART
     place, ended = _places(work, join_row, joined), work.end_ns[joined]
     if work.host is not None:
         before = np.searchsorted(work.host.launch_ns, waits.start_ns)
-        operation[count + len(joined) :] = np.maximum(before - 1, 0)
+        at_end = np.searchsorted(work.launch_row, waits.awaited[part])
+        operation[count + len(joined) :] = np.maximum(np.concatenate((before, at_end)) - 1, 0)
         place = _behind_waits(place, join_row[joined], ended, waits, 2 * before - 1, work.tolerance_ns)
-        places = np.concatenate((2 * np.arange(count), place, 2 * before - 1))
+        places = np.concatenate((2 * np.arange(count), place, 2 * before - 1, 2 * at_end - 1))
     else:
         places = np.concatenate((2 * np.arange(count), place))
-    moment = np.concatenate((work.end_ns, ended, waits.end_ns + work.tolerance_ns))
-    order = np.lexsort((operation, np.where(kind == _LAUNCH, 0, moment), places, row))
+    moment = np.concatenate((work.end_ns, ended, waits.end_ns + work.tolerance_ns, np.zeros(len(part), np.int64)))
+    first = (kind == _LAUNCH) | (kind == _END)
+    order = np.lexsort((operation, np.where(first, 0, moment), places, row))
     time = _times(work, operation[order], row[order], kind[order] == _JOIN)
     # A call that returned before the chain was there waited for less.
     misplaced = (kind[order] == _WAIT) & (time > moment[order])
@@ -156,19 +163,23 @@ def build_chain(work: ChainWork, join_row: Int64s) -> Chain:
     reached[operation[launches]] = time[launches]
     if work.host is None:
         return Chain(
-            operation.astype(np.int32), joins, np.zeros(len(row), np.bool_), own, before_mark, reached, no_host(own),
-            before_mark, before_mark,
+            operation.astype(np.int32), joins, np.zeros(len(row), np.bool_), np.zeros(len(row), np.int32), own,
+            before_mark, reached, no_host(own), before_mark, before_mark,
         )  # fmt: skip
     held = joins & work.host.held[operation]
-    start = waits.start_ns[np.maximum(order - count - len(joined), 0)] if len(waits.row) else moment
+    of_wait = np.clip(order - count - len(joined), 0, max(len(waits.row) - 1, 0))
+    start, until = (waits.start_ns[of_wait], _until(work, waits)[of_wait]) if len(waits.row) else (moment, moment)
+    is_part = kind == _PART
+    waiting = is_part | (kind == _WAIT)
     launched = np.append(work.host.row_launch_ns[:1], work.host.row_launch_ns)[row] if rows else before_mark
-    came = np.where(launches | held, work.host.launch_ns[operation], np.where(kind == _WAIT, start, launched))
-    went = np.where(held, work.end_ns[operation], np.where(kind == _WAIT, np.minimum(time, moment), came))
+    came = np.where(launches | held, work.host.launch_ns[operation], np.where(waiting, start, launched))
+    there = np.where(is_part, until, np.minimum(time, moment))
+    went = np.where(held, work.end_ns[operation], np.where(waiting, there, came))
     resumed = np.maximum.accumulate(np.maximum(came, went))
     came = np.maximum(came, np.concatenate((came[:1], resumed[:-1])))
     host = follow_host(row, time, own, came, resumed, work.row_start_ns, work.row_end_ns, work.host.row_launch_ns, idle)
     return Chain(
-        operation.astype(np.int32), joins, held | (kind == _WAIT), own, before_mark, reached, host,
+        operation.astype(np.int32), joins, held | waiting, _awaits(order, kind), own, before_mark, reached, host,
         np.concatenate((came[:1], resumed[:-1])), came,
     )  # fmt: skip
 
@@ -181,15 +192,31 @@ def _times(work: ChainWork, operation: Int64s, row: Int64s, joins: Bools) -> Int
     return np.asarray(np.maximum.accumulate(np.where(joins, np.maximum(local, released), local)))
 
 
+def _awaits(order: Int64s, kind: Int64s) -> Int32s:
+    """Of marks in chain order how far back the end of the rows lies that a call waits for; -1 at such an end."""
+    awaits = np.where(kind == _END, -1, 0).astype(np.int32)
+    calls, ends = np.flatnonzero(kind == _PART), np.flatnonzero(kind == _END)
+    # Ends were made in the order of their calls.
+    calls, ends = calls[np.argsort(order[calls])], ends[np.argsort(order[ends])]
+    awaits[calls] = calls - ends
+    return awaits
+
+
+def _until(work: ChainWork, waits: HostWaits) -> Int64s:
+    """When each of the calls that wait for a part had what it waited for."""
+    ended = work.row_end_ns[np.maximum(waits.awaited, 0)]
+    return np.clip(ended, waits.start_ns, waits.end_ns)
+
+
 def _waits(work: ChainWork) -> tuple[HostWaits, Union]:
-    """The host's calls that waited for the whole chain, and when it waited for something else."""
+    """The host's calls that waited for the chain or a known part of it, and when it waited for something else."""
     none = np.zeros(0, np.int64)
     if work.host is None:
-        return HostWaits(none, none, none), (none, none)
+        return HostWaits(none, none, none, none), (none, none)
     waits = work.host.waits
-    kept = kept_waits(waits, work.row_end_ns, work.tolerance_ns)
+    kept = kept_waits(waits, work.row_end_ns, work.tolerance_ns) | (waits.awaited >= 0)
     others = union(waits.start_ns[~kept], waits.end_ns[~kept])
-    return HostWaits(waits.start_ns[kept], waits.end_ns[kept], waits.row[kept]), others
+    return HostWaits(waits.start_ns[kept], waits.end_ns[kept], waits.row[kept], waits.awaited[kept]), others
 
 
 def _behind_waits(

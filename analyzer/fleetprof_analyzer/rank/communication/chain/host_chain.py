@@ -21,11 +21,15 @@ _LAUNCH_NS: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class HostWaits:
-    """Calls in which the host waits for its device: when each began and returned, and the rows launched before."""
+    """Calls in which the host waits for its device: when each began and returned, and the rows launched before.
+
+    `awaited` counts the rows whose end it waits for where those are fewer (awaited.py), -1: not known to be fewer.
+    """
 
     start_ns: Int64s
     end_ns: Int64s
     row: Int64s
+    awaited: Int64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,4 +113,5 @@ def _blocked(row_start_ns: Int64s, row_launch_ns: Int64s, begin_ns: Int64s, end_
 def kept_waits(waits: HostWaits, row_end_ns: Int64s, tolerance_ns: int) -> Bools:
     """Which calls waited for all that the chain had been given: it was done when they returned."""
     work_end_ns = row_end_ns[waits.row]
-    return (work_end_ns <= waits.end_ns + tolerance_ns) & (waits.end_ns - waits.start_ns > tolerance_ns)
+    long = waits.end_ns - waits.start_ns > tolerance_ns
+    return (work_end_ns <= waits.end_ns + tolerance_ns) & long & (waits.awaited < 0)

@@ -20,7 +20,8 @@ def laid_out(ranks: int) -> ReplayLayout:
     return ReplayLayout(
         rank=rank, position=NOTHING, collective=NOTHING, previous=NOTHING, behind=NOTHING, stop_before=NOTHING,
         mark_rank=mark_rank, mark_operation=operation, mark_joins=joins, mark_waits=np.zeros_like(joins),
-        mark_origin=NOTHING, stop_mark=NOTHING, stop_previous=NOTHING, operation_mark=NOTHING, collectives=0,
+        mark_stops=joins, mark_origin=NOTHING, stop_mark=NOTHING, stop_previous=NOTHING, stop_awaits=NOTHING,
+        operation_mark=NOTHING, collectives=0,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ def facing(first: int, second: int) -> Matched:
         kind=np.array([first, second], np.int8), place=np.array([0, 1]), start_ns=np.array([0, 0]),
         behind=np.array([-1, -1]), mark_operation=np.array([0, 0, 1, 1]),
         mark_joins=np.array([False, True, False, True]), mark_waits=np.zeros(4, np.bool_),
+        mark_awaits=np.zeros(4, np.int32),
     )  # fmt: skip
     rank: Any = type("Rank", (), {"__len__": lambda _: 2, "columns": columns})()
     inside = np.zeros(2, np.int64)
