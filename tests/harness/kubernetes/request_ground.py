@@ -210,8 +210,8 @@ class RequestGround:
 
     # ------------------------------------------------------------ sidecars
 
-    def process(self, rank: int, world_size: int) -> pb.Process:
-        return make_process(rank, world_size=world_size)
+    def process(self, rank: int, world_size: int, **fields: Any) -> pb.Process:
+        return make_process(rank, world_size=world_size, **fields)
 
     async def add_sidecar(self, pod: str, uid: str, *processes: pb.Process) -> ScriptedSidecar:
         sidecar = ScriptedSidecar(f"s-{pod}", list(processes), namespace=self.namespace)
@@ -219,10 +219,10 @@ class RequestGround:
         self.sidecars.append(sidecar)
         return await sidecar.connect(self.ports["hub"])
 
-    async def add_rank(self, rank: int, world_size: int) -> ScriptedSidecar:
-        """A running pod with one trainer."""
+    async def add_rank(self, rank: int, world_size: int, **fields: Any) -> ScriptedSidecar:
+        """A running pod with one trainer; `fields` are its process'."""
         uid = self.add_pod(f"llama-{rank}")
-        return await self.add_sidecar(f"llama-{rank}", uid, self.process(rank, world_size))
+        return await self.add_sidecar(f"llama-{rank}", uid, self.process(rank, world_size, **fields))
 
     async def reconnect(self) -> None:
         for sidecar in self.sidecars:

@@ -153,8 +153,17 @@ def recover_order(state: CaptureState, sidecar_id: str, missing: Sequence[Ledger
     _send_order(state, sidecar_id, again)
     for entry in missing:
         if entry not in again:
-            text = "the sidecar came back and knows nothing about this capture: it lost its spool"
-            state.give_up(entry, Reason.SIDECAR_RESTARTED, text)
+            state.give_up(entry, *_say_lost(entry, state.ledger.cancelled_unix_ns > 0))
+
+
+def _say_lost(entry: LedgerEntry, cancelled: bool) -> tuple[Reason, str]:
+    """Why a rank is given up whose sidecar knows nothing of its order."""
+    if entry.state is not RankState.ASKED:
+        text = "the sidecar came back and knows nothing about this capture: it lost its spool"
+        return Reason.SIDECAR_RESTARTED, text
+    if cancelled:
+        return Reason.CANCELLED, "the order did not reach its sidecar before the capture was cancelled"
+    return Reason.TOO_LATE, "the order did not reach its sidecar before the start: the hub or their connection broke"
 
 
 def _find_pending(state: CaptureState, found: Resolution, now_unix_ns: int) -> str:

@@ -85,6 +85,21 @@ async def test_an_order_that_was_lost_is_repeated_while_there_is_time(ground: An
     assert kit.succeeded(await ground.await_end(uid)) == ("True", "Complete")
 
 
+async def test_an_order_that_was_lost_until_the_start_is_too_late(ground: Any, kit: Any) -> None:
+    ready, without = await ground.add_sidecar(0), await ground.add_sidecar(1)
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    arm = await ready.expect("arm")
+    await ready.say_all(arm, "ARMED")
+    await without.expect("arm")
+    await ground.await_status(uid, lambda s: kit.states(s)[0] == "ARMED")
+    ground.skew_ns = 60 * 10**9
+    await ground.reconnect()
+    await ready.deliver(ground.store, arm)
+    status = await ground.await_end(uid)
+    assert kit.states(status) == {0: "UPLOADED", 1: "TooLate"}
+    assert "did not reach its sidecar before the start" in status.ranks[1].message
+
+
 async def test_a_trace_in_the_store_counts_though_its_sidecar_is_lost(ground: Any, kit: Any) -> None:
     sidecar = await ground.add_sidecar(0)
     uid = (await ground.hub.submit(kit.make_request(deadline_s=30), "team", fail_fast=True)).uid
