@@ -158,11 +158,11 @@ def recover_order(state: CaptureState, sidecar_id: str, missing: Sequence[Ledger
 
 def _say_lost(entry: LedgerEntry, cancelled: bool) -> tuple[Reason, str]:
     """Why a rank is given up whose sidecar knows nothing of its order."""
+    if cancelled:
+        return Reason.CANCELLED, "its sidecar has let go of the capture, or has never heard of it"
     if entry.state is not RankState.ASKED:
         text = "the sidecar came back and knows nothing about this capture: it lost its spool"
         return Reason.SIDECAR_RESTARTED, text
-    if cancelled:
-        return Reason.CANCELLED, "the order did not reach its sidecar before the capture was cancelled"
     return Reason.TOO_LATE, "the order did not reach its sidecar before the start: the hub or their connection broke"
 
 

@@ -165,8 +165,11 @@ class RequestCapture:
         if entry is None:
             if self._restoration.adopts and self._book.lines.count_of(sidecar_id) < MAX_PROCESSES:
                 self._book.adopt(event, sidecar_id, record.identity, now)
+                self._restoration.note_held(sidecar_id, event.process_id)
                 self._state.note_change()
             return
+        # A word that follows a hello says as well as the hello that the sidecar holds the order.
+        self._restoration.note_held(sidecar_id, event.process_id)
         stored = (sidecar_id, event.process_id) in self._state.stored
         if event.state == pb.UPLOADED and not stored:
             self._claims.check(event, entry)
@@ -192,8 +195,6 @@ class RequestCapture:
         for event in held:
             known.add(event.process_id)
             self.hear(event, record)
-            if self._book.lines.find(sidecar_id, event.process_id) is not None:
-                self._restoration.note_held(sidecar_id, event.process_id)
         self._restoration.note_restated(sidecar_id)
         missing = [e for e in self._state.open_entries_of(sidecar_id) if e.process_id not in known]
         if missing and not self._restoration.under_way:

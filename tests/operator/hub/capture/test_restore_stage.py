@@ -46,6 +46,29 @@ async def test_killed_while_capturing(ground: Any, kit: Any, state: str) -> None
     assert (await sidecar.expect("release")).capture_id == uid
 
 
+async def test_an_order_is_held_whose_first_word_comes_behind_the_hello(ground: Any, kit: Any) -> None:
+    """The hub dies as soon as it has ordered; a sidecar dials again, and only then its process takes the order."""
+    sidecars = [await ground.add_sidecar(rank) for rank in (0, 1)]
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    arms = [await sidecar.expect("arm") for sidecar in sidecars]
+    await sidecars[1].say_all(arms[1], "ARMED")
+    await ground.await_status(uid, lambda s: kit.states(s) == {0: "ASKED", 1: "ARMED"})
+    await ground.hub.captures.find(uid).flush(10**10)
+    await ground.kill_hub()
+    await ground.start_hub()
+    for sidecar in sidecars:
+        await sidecar.disconnect()
+    await sidecars[0].connect(ground.server.port)
+    await sidecars[0].say_all(arms[0], "ARMED")
+    await ground.await_status(uid, lambda s: kit.states(s)[0] == "ARMED")  # nothing is decided while one is away
+    await sidecars[1].connect(ground.server.port)
+    await sidecars[1].deliver(ground.store, arms[1])
+    await ground.await_status(uid, lambda s: kit.states(s)[1] == "UPLOADED")  # it is decided by then
+    assert kit.states(await ground.status(uid))[0] == "ARMED"
+    await sidecars[0].deliver(ground.store, arms[0])
+    assert kit.succeeded(await ground.await_end(uid)) == ("True", "Complete")
+
+
 async def test_killed_while_sidecars_are_away_and_some_never_return(ground: Any, kit: Any) -> None:
     sidecar, uid, arm = await _capture(ground, kit)
     await sidecar.say_all(arm, "WRITTEN")
