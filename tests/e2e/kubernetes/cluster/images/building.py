@@ -17,6 +17,7 @@ from fleetprof_api import __version__
 from cluster.images.tools import ImageTool
 from cluster.places import CACHE, ROOT
 from cluster.programs.binaries import install
+from cluster.programs.go import AS_PROGRAM
 from cluster.progress import say, step
 from cluster.refusal import ClusterFailure, NoCluster
 
@@ -86,7 +87,7 @@ def build_pause(tool: ImageTool, name: str) -> None:
         context = Path(folder)
         source = _SOURCES / "pause"
         compiled = subprocess.run(
-            ["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", context / "pause", source / "main.go"],
+            ["go", "build", *AS_PROGRAM, "-ldflags", "-s -w", "-o", context / "pause", source / "main.go"],
             env={"CGO_ENABLED": "0", "HOME": str(Path.home()), "PATH": _path()},
             capture_output=True,
             text=True,

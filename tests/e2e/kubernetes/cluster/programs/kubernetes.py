@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from cluster.places import built
-from cluster.programs.go import run_go
+from cluster.programs.go import AS_PROGRAM, run_go
 
 PROGRAMS: Final = (
     "kube-apiserver",
@@ -23,7 +23,7 @@ def build_program(name: str, release: str) -> None:
     into = built(release) / "bin"
     into.mkdir(parents=True, exist_ok=True)
     package = f"k8s.io/kubernetes/cmd/{name}"
-    run_go("build", "-trimpath", "-ldflags", _flags(release), "-o", f"{into}/", package, folder=module)
+    run_go("build", *AS_PROGRAM, "-ldflags", _flags(release), "-o", f"{into}/", package, folder=module)
 
 
 def _flags(release: str) -> str:
