@@ -75,12 +75,13 @@ part/jobs:
 	FLEETPROF_TORCH_PYTHONS="$(CURDIR)/$(PYTHON):$$(.ci/older-torch)" \
 	    $(PART) jobs $(PYTHON) -m pytest $(OF_JOBS) -m "torch and not cluster" $(JOBS) $(PYTEST_ARGS)
 
-# Tests that start no server and no browser: none of them can be late. `helm template` only calculates too.
+# Tests that start no server and no browser: none of them can be late. `helm template` only calculates too. They are one
+# process, which fills what the jobs leave of the cores, and later what the servers' tests leave.
 CALCULATIONS := tests/api tests/house $(addprefix tests/analyzer/,comparison job pyramid rank reading timeline trace words) \
     $(filter-out %/test_on_an_api_server.py %/test_bounds.py,$(wildcard tests/chart/test_*.py))
 
 part/calculations:
-	$(LAST) $(PART) calculations $(PYTHON) -m pytest $(BESIDE) -m "not torch" --timeout 1800 $(CALCULATIONS) $(PYTEST_ARGS)
+	$(LAST) $(PART) calculations $(PYTHON) -m pytest -m "not torch" --timeout 1800 $(CALCULATIONS) $(PYTEST_ARGS)
 
 # On an API server alone, with helm alone, and on nothing.
 part/tests:
