@@ -3,9 +3,6 @@
 Guarantees: pure; what was not sampled is said.
 """
 
-from collections.abc import Sequence
-from typing import Final
-
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report_tables import StageName
 
@@ -17,9 +14,7 @@ from fleetprof_analyzer.job.findings.found import (
     WaitsForCores,
 )
 from fleetprof_analyzer.words.code_places import name_code_place
-from fleetprof_analyzer.words.ranks import say_ordinal
-
-_MOST_NUMBERS: Final = 4
+from fleetprof_analyzer.words.ranks import name_numbers, say_ordinal
 
 
 def say_host_finding(
@@ -60,12 +55,11 @@ def say_host_finding(
 
 def say_long_iterations(facts: SomeLongIterations, place: PlaceInCode | None) -> tuple[str, str]:
     """(what it is, what to try)."""
-    many = len(facts.numbers) > 1
     rhythm = f" (every {say_ordinal(facts.every)})" if facts.every else ""
-    verb = "take" if many else "takes"
+    verb = "take" if len(facts.numbers) > 1 else "takes"
     stage = "" if facts.stage is None else f", most of it {_say_stage(facts.stage)}"
     longer = f"{facts.times:.0f} times as long as the others"
-    where = f"iterations {_list(facts.numbers)}" if many else f"iteration {facts.numbers[0]}"
+    where = name_numbers("iteration", facts.numbers)
     what = f"look at {name_code_place(place)}" if place is not None else f"look at what the loop does in {where} only"
     return (
         f"{len(facts.numbers)} of {facts.of} iterations{rhythm} {verb} {longer}{stage}",
@@ -89,10 +83,3 @@ def _say_stage(stage: StageName) -> str:
             return "in operators outside of all stages"
         case _:
             return f"in the stage {stage.replace('_', ' ')}"
-
-
-def _list(numbers: Sequence[int]) -> str:
-    shown = [str(number) for number in numbers[:_MOST_NUMBERS]]
-    if len(numbers) > _MOST_NUMBERS:
-        return f"{', '.join(shown)} and so on"
-    return f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -11,11 +11,16 @@ _MOST_NAMED: Final = 8
 
 def name_ranks(ranks: Sequence[int]) -> str:
     """`rank 3`, `ranks 3 and 5`, `ranks 0, 1, 2 and 5 more`."""
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    if len(ranks) <= _MOST_NAMED:
-        return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
-    return f"ranks {some(ranks)}"
+    return name_numbers("rank", ranks)
+
+
+def name_numbers(noun: str, numbers: Sequence[int]) -> str:
+    """The same of other things that have numbers; `noun` is one of them."""
+    if len(numbers) == 1:
+        return f"{noun} {numbers[0]}"
+    if len(numbers) <= _MOST_NAMED:
+        return f"{noun}s {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+    return f"{noun}s {some(numbers)}"
 
 
 def some(values: Sequence[object]) -> str:

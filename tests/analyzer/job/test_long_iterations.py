@@ -95,6 +95,12 @@ def test_what_is_not_told(job: Job) -> None:
     assert not long_of(job.report())
 
 
+def test_positions_that_a_stored_summary_makes_up_are_left_out() -> None:
+    (found,) = long_of(Job([[105, 115, 100_000]]).report())
+    assert found.message.startswith("2 of 20 iterations")
+    assert not long_of(Job([[100_000, 99]]).report())
+
+
 def test_the_line_is_that_of_a_rank_which_does_not_wait() -> None:
     job = Job([[105, 115], [105, 115]])
     pausing, waiting = job.rank(0), Job(job.long, stage="backward", place=PlaceInCode(file="ddp.py", line=1)).rank(1)

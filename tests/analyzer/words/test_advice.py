@@ -239,7 +239,7 @@ OTHERS: list[tuple[Facts, PlaceInCode | None, str]] = [
      "look at what the loop does in iteration 12 only (evaluation, a checkpoint, logging?): do that less often, or on "
      "another thread or in another process"),
     (SomeLongIterations([1, 2, 5, 9, 30], 40, 5.0, 0, "other"), None,
-     "look at what the loop does in iterations 1, 2, 5, 9 and so on only (evaluation, a checkpoint, logging?): do that "
+     "look at what the loop does in iterations 1, 2, 5, 9 and 30 only (evaluation, a checkpoint, logging?): do that "
      "less often, or on another thread or in another process"),
 ]  # fmt: skip
 

@@ -15,6 +15,7 @@ from fleetprof_api.report.report_tables import LongIterations, Stages
 from fleetprof_analyzer.job.findings.found import MeasuredFinding, SomeLongIterations
 
 _LEAST_PERMILLE: Final = 100
+# Where ranks wait for each other; a wait that lies in several stages has none.
 _WAITING: Final = ("backward", "optimizer", None)
 
 
@@ -23,7 +24,7 @@ def find_long_iterations(ranks: Sequence[Rank]) -> MeasuredFinding | None:
     known = [(rank, found) for rank in ranks if (found := (rank.stages or Stages()).long_iterations) is not None]
     if not ranks or len(known) < len(ranks):
         return None
-    numbers = set.intersection(*({_number(rank, at) for at in found.positions} for rank, found in known))
+    numbers = set.intersection(*(_numbers(rank, found) for rank, found in known))
     if not numbers:
         return None
     longer = [_longer_ns(rank, found, numbers) for rank, found in known]
@@ -50,8 +51,9 @@ def find_long_iterations(ranks: Sequence[Rank]) -> MeasuredFinding | None:
     )
 
 
-def _number(rank: Rank, position: int) -> int:
-    return rank.iterations[position].index
+def _numbers(rank: Rank, found: LongIterations) -> set[int]:
+    """A stored summary may name positions that its rank does not have."""
+    return {rank.iterations[at].index for at in found.positions if 0 <= at < len(rank.iterations)}
 
 
 def _longer_ns(rank: Rank, found: LongIterations, numbers: set[int]) -> int:

@@ -46,7 +46,7 @@ async def test_killed_while_capturing(ground: Any, kit: Any, state: str) -> None
     assert (await sidecar.expect("release")).capture_id == uid
 
 
-async def test_an_order_is_held_whose_first_word_comes_behind_the_hello(ground: Any, kit: Any) -> None:
+async def test_a_sidecar_that_speaks_of_its_order_right_after_its_hello_holds_it(ground: Any, kit: Any) -> None:
     """The hub dies as soon as it has ordered; a sidecar dials again, and only then its process takes the order."""
     sidecars = [await ground.add_sidecar(rank) for rank in (0, 1)]
     uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
