@@ -14,10 +14,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from fleetprof_analyzer.views.page.page import render_page
@@ -34,6 +34,7 @@ from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.local.capture import take_capture
 from fleetprof_cli.local.child import child_command
 from fleetprof_cli.local.hub_client import HubClient, NoHub
+from fleetprof_cli.local.interruption import Interruption
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.local.web_ui.foreground import serve_until_stopped
 from fleetprof_cli.messages import Failure, say
@@ -75,7 +76,7 @@ def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) 
     out = out.absolute()
     _clear(out)
     state = StateDirectory(out / "state")
-    _end_in_order_by_signals()
+    interruption = Interruption()
     with ExitStack() as cleanup:
         hub = _start(out / "up.log", "up", "--no-ui", "--state", str(state.path), "--store", str(out / "store"))
         cleanup.callback(_stop, hub, "hub")
@@ -84,17 +85,17 @@ def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) 
         cleanup.callback(_stop, job, "job")
         _await_hub(state, hub, out / "up.log")
         say("the job starts (its output: job.log); waiting until every rank has trained a little")
-        asyncio.run(_await_training(state, job, ranks, out / "job.log"))
+        interruption.run(_await_training(state, job, ranks, out / "job.log"))
         say(f"capturing {iterations} iterations on {ranks} ranks while it trains")
-        first = _capture(state, iterations)
+        first = interruption.run(_capture(state, iterations))
         more = choose_more_iterations(_show(out, first), iterations)
         if more is None:
             say("capturing once more, so that there is something to compare")
-            second = _capture(state, iterations)
+            second = interruption.run(_capture(state, iterations))
             _demand_report(second)
         else:
             say(f"{iterations} iterations are too few here to tell who is late; capturing {more}")
-            second = _capture(state, more)
+            second = interruption.run(_capture(state, more))
             _show(out, second)
         place, program = shlex.quote(str(state.path)), _name_program()
         say(f"both captures:  {program} diff {first.uid} {second.uid} --state {place}")
@@ -201,10 +202,8 @@ async def _await_training(state: StateDirectory, job: subprocess.Popen[bytes], r
         await asyncio.sleep(0.25)
 
 
-def _capture(state: StateDirectory, iterations: int) -> pb.CaptureStatus:
-    status = asyncio.run(take_capture(state, None, Wishes(iterations=iterations), _JOB, None, wait=True))
-    _end_in_order_by_signals()  # following the capture had its own
-    return status
+def _capture(state: StateDirectory, iterations: int) -> Coroutine[Any, Any, pb.CaptureStatus]:
+    return take_capture(state, None, Wishes(iterations=iterations), _JOB, None, wait=True)
 
 
 def _show(out: Path, status: pb.CaptureStatus) -> Report:
@@ -231,16 +230,6 @@ def _demand_report(status: pb.CaptureStatus) -> None:
     if not status.report_location:
         code = exit_code(status) or ExitCode.CAPTURE_FAILED
         raise Failure("the capture ended without a report", details=failure_lines(status), code=code)
-
-
-def _end_in_order_by_signals() -> None:
-    """SIGTERM and SIGHUP end the demo as Ctrl-C does: by an exception, so that hub and job are stopped."""
-
-    def leave(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, leave)
 
 
 def _tail(log: Path) -> Sequence[str]:
