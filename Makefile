@@ -35,18 +35,19 @@ demo: torch webui  ## Train a small model on four ranks, capture it, show the re
 test: base  ## Run all tests, on PyTorch 2.15 and 2.13, a real S3 server and a real Kubernetes
 	rm -rf build/tests
 	began=$$SECONDS; code=0; \
-	$(MAKE) --no-print-directory --keep-going -j 6 $(TESTS) || code=$$?; \
+	$(MAKE) --no-print-directory --keep-going -j 6 $(BUILDS) $(TESTS) || code=$$?; \
 	echo; cat build/tests/*.time; printf 'All of it took %d s.\n' $$((SECONDS - began)); exit $$code
 
 # The steps of `make test`: builds, then the tests on Kubernetes, which mostly wait and take longest. Beside them run those
 # of PyTorch jobs, and when these have ended all others, which yield: jobs miss their start on overloaded cores. What only
 # calculates takes the cores that the others leave, those of the builds too. Each part is a target for make alone;
 # `.ci/part` keeps its output apart and measures its time.
-BUILDS := part/api-server part/peers part/programs
+BUILDS := part/pages part/api-server part/images part/peers part/programs
 TESTS := part/kubernetes part/jobs-then-tests part/lint part/calculations
 PART := .ci/part
 
 part/programs: part/api-server
+part/images part/peers: part/pages
 part/lint: part/peers
 part/calculations: part/api-server part/peers
 part/kubernetes part/jobs-then-tests: part/peers part/programs
@@ -64,6 +65,10 @@ part/api-server:
 # Those of a cluster: the tests of jobs and on Kubernetes wait for them on a fresh machine.
 part/programs:
 	-$(PART) programs env $(CLUSTER) programs
+
+# The images of a cluster; its tests wait for them only once it runs.
+part/images:
+	-$(PART) images env $(CLUSTER) images
 
 part/kubernetes:
 	$(PART) kubernetes $(PYTHON) -m pytest tests/e2e/kubernetes $(PYTEST_ARGS)
@@ -88,9 +93,12 @@ part/tests:
 	$(YIELDING) $(PART) tests $(PYTHON) -m pytest $(PARALLEL) -m "not torch" \
 	    $(addprefix --ignore ,tests/e2e/kubernetes $(CALCULATIONS)) $(PYTEST_ARGS)
 
-# PyTorch in both versions, the pages, the S3 server, HTA, a browser and PostgreSQL.
+part/pages:
+	$(PART) pages $(MAKE) --no-print-directory $(PAGES)
+
+# PyTorch in both versions, the S3 server, HTA, a browser and PostgreSQL.
 part/peers:
-	$(YIELDING) $(PART) peers bash -euc '$(MAKE) --no-print-directory torch; $(MAKE) --no-print-directory webui; .ci/versitygw; .ci/hta; .ci/older-torch; .ci/browser; .ci/postgres; .ci/prometheus'
+	$(YIELDING) $(PART) peers bash -euc '$(MAKE) --no-print-directory torch; .ci/versitygw; .ci/hta; .ci/older-torch; .ci/browser; .ci/postgres; .ci/prometheus'
 
 # First the tests are compiled, which each worker of `part/tests` would do by itself; unless they were since they changed.
 COMPILED := build/compiled-tests

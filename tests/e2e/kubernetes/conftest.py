@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from cluster.__main__ import make
-from cluster.choice import Cluster, alone, choose_cluster
+from cluster.choice import Cluster, choose_cluster
 from cluster.refusal import ClusterFailure, NoCluster
+from cluster.turns import alone
 from scene.api import Api
 from scene.installation import Installation
 from scene.namespaces import INJECTED, make_namespace, remove_namespace

@@ -1,19 +1,11 @@
-"""Which cluster it is: KUBECONFIG's when told so, kind where a container engine answers, else the local one.
+"""Which cluster it is: KUBECONFIG's when told so, kind where a container engine answers, else the local one."""
 
-Guarantees: two commands at once wait for each other, and so do two runs of the tests.
-"""
-
-import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from cluster.current import CurrentCluster
 from cluster.images.tools import find_engine
 from cluster.kind import KindCluster
 from cluster.local.local_cluster import LocalCluster
-from cluster.places import CACHE
-from cluster.progress import say
 from cluster.refusal import NoCluster
 
 Cluster = LocalCluster | KindCluster | CurrentCluster
@@ -32,16 +24,3 @@ def choose_cluster() -> Cluster:
     if wanted == "kind":
         raise NoCluster("E2E_CLUSTER=kind needs Docker or Podman, and neither answers: start one")
     return LocalCluster()
-
-
-@contextmanager
-def alone(what: str = "cluster") -> Iterator[None]:
-    """No other command changes the cluster meanwhile; `what` tests: no other tests use it."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / f"{what}.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"another process has the {what}; waiting for its end")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield

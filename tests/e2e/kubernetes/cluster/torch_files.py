@@ -11,12 +11,18 @@ from typing import Final
 from cluster.images.tools import run
 from cluster.places import ROOT, TORCH
 from cluster.progress import step
+from cluster.turns import alone
 
 _COMPILED: Final = "compiled"
 
 
 def ensure_torch() -> None:
     """Installs it where it is missing; from uv's cache that takes no more disk."""
+    with alone("pods-torch"):
+        _install_missing()
+
+
+def _install_missing() -> None:
     complete = TORCH / "complete"
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["torch"]
     made_of = "\n".join([*wanted, _COMPILED])

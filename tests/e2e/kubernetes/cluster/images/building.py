@@ -1,9 +1,10 @@
 """The images that the tests need: ours from the project's Dockerfile, the trainer's, the S3 server's, the pause image.
 
-Guarantees: an image is built from what is in the tree now; one that did not change is not loaded again.
+Guarantees: an image is of what is in the tree now; where nothing of that changed, nothing is built or loaded again.
 """
 
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -14,9 +15,8 @@ from typing import Final
 
 from fleetprof_api import __version__
 
-from cluster.images.tools import ImageTool
+from cluster.images.tools import ImageTool, run
 from cluster.places import CACHE, ROOT
-from cluster.programs.binaries import install
 from cluster.programs.go import AS_PROGRAM
 from cluster.progress import say, step
 from cluster.refusal import ClusterFailure, NoCluster
@@ -25,7 +25,7 @@ STORE: Final = "ghcr.io/versity/versitygw:v1.8.0"
 TRAINER: Final = "localhost/fleetprof-e2e/trainer:1"
 _SOURCES: Final = Path(__file__).parents[2] / "images"
 _LAYERS_OF: Final = CACHE / "images/made-from"
-_STORE_PROGRAM: Final = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+_IMAGES_OF: Final = CACHE / "images/built-from"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,35 @@ def list_images() -> list[Image]:
 
 
 def build(tool: ImageTool) -> list[str]:
-    """Builds all of them and prints the sizes of ours; their names."""
-    _drop_stale_layers(tool)
+    """Builds all of them, unless they are of this tree already, and prints their sizes; their names."""
     images = list_images()
-    for image in images:
-        with step(f"building {image.name}"):
-            image.build(tool, image.name)
-        say(f"{image.name}: {tool.size_bytes(image.name) / 1e6:.0f} MB")
-    return [image.name for image in images]
+    names = [image.name for image in images]
+    digest = digest_tree()
+    if not _IMAGES_OF.is_file() or _IMAGES_OF.read_text() != digest or not all(map(tool.identity, names)):
+        _drop_stale_layers(tool)
+        for image in images:
+            with step(f"building {image.name}"):
+                image.build(tool, image.name)
+        _IMAGES_OF.write_text(digest)
+    for name in names:
+        say(f"{name}: {tool.size_bytes(name) / 1e6:.0f} MB")
+    return names
+
+
+def digest_tree() -> str:
+    """Of all that the images are built from: the Dockerfiles, and what ours copies from the tree."""
+    dockerfile = ROOT / "Dockerfile"
+    copies = [line.split()[1:-1] for line in dockerfile.read_text().splitlines() if line.startswith("COPY ")]
+    copied = {ROOT / name for names in copies if not names[0].startswith("--from=") for name in names}
+    digest = hashlib.sha256()
+    for path in sorted([dockerfile, _SOURCES, *copied]):
+        for file in [path] if path.is_file() else sorted(path.rglob("*")):
+            if file.is_file() and file.suffix != ".so" and "__pycache__" not in file.parts:
+                content = file.read_bytes()
+                digest.update(
+                    f"{file.relative_to(ROOT)} {len(content)} {os.access(file, os.X_OK)}\n".encode() + content
+                )
+    return digest.hexdigest()
 
 
 def _drop_stale_layers(tool: ImageTool) -> None:
@@ -99,9 +120,9 @@ def build_pause(tool: ImageTool, name: str) -> None:
 
 
 def _build_store(tool: ImageTool, name: str) -> None:
-    program = CACHE / "bin/versitygw"
-    if not program.is_file():
-        install(_STORE_PROGRAM, CACHE / "bin")
+    program = run(str(ROOT / ".ci/versitygw"))
+    if not program:
+        raise NoCluster("the image of the S3 server is built with Go, and there is none: install Go")
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy2(program, Path(folder) / "versitygw")
         tool.build(name, Path(folder), _SOURCES / "store/Dockerfile")

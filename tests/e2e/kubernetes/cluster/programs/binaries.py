@@ -12,6 +12,7 @@ from cluster.programs import kubernetes
 from cluster.programs.go import AS_PROGRAM, require_go, run_go
 from cluster.programs.others import OTHERS, build_other, version_of
 from cluster.progress import step
+from cluster.turns import alone
 
 KIND: Final = "sigs.k8s.io/kind@v0.33.0"
 
@@ -25,6 +26,11 @@ API_SERVER: Final = (*CLIENTS, "kube-apiserver")
 
 def build(names: tuple[str, ...] = (*kubernetes.PROGRAMS, *OTHERS)) -> None:
     """Builds what is missing of `names`."""
+    with alone("programs"):
+        _build_missing(names)
+
+
+def _build_missing(names: tuple[str, ...]) -> None:
     missing = [name for name in names if not _is_built(name)]
     if not missing:
         return
@@ -44,7 +50,7 @@ def build_api_server(release: str) -> None:
     if (into / "kube-apiserver").is_file() and stamp.is_file() and stamp.read_text() == version:
         return
     require_go(f"the API server of Kubernetes {release} is")
-    with step(f"building kube-apiserver {release} (minutes, once)"):
+    with alone("programs"), step(f"building kube-apiserver {release} (minutes, once)"):
         kubernetes.build_program("kube-apiserver", release)
     stamp.write_text(version)
 

@@ -12,6 +12,7 @@ from typing import Final
 from cluster.places import BINARIES, BUILT
 from cluster.progress import step
 from cluster.refusal import ClusterFailure, NoCluster
+from cluster.turns import alone
 
 UNPACKED: Final = BUILT / "debian"
 ETCD: Final = BINARIES / "etcd"
@@ -31,6 +32,11 @@ _UNPACKED: Final = {"etcd-server": UNPACKED / "usr/bin/etcd", "containernetworki
 
 def install() -> None:
     """Installs and unpacks what is missing."""
+    with alone("packages"):
+        _install_missing()
+
+
+def _install_missing() -> None:
     missing = sorted({package for program, package in _INSTALLED.items() if not shutil.which(program)})
     to_unpack = [package for package, file in _UNPACKED.items() if not file.is_file() or not ETCD.is_file()]
     if not missing and not to_unpack:
@@ -48,7 +54,7 @@ def install() -> None:
 
 def install_package(name: str) -> None:
     """Installs one that some tests alone want."""
-    with step(f"installing {name}"):
+    with alone("packages"), step(f"installing {name}"):
         _run("apt-get", "update", "-qq")
         _run("apt-get", "install", "-y", "-qq", "--no-install-recommends", name)
 
