@@ -7,10 +7,10 @@ OUT ?= build/demo
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 # Tests mostly wait, for a poll or a process: more at a time than there are cores, but of those of PyTorch jobs no more
-# than four, which would miss their start. A session's fixtures are per worker.
+# than four, which would miss their start. A session's fixtures are per worker; what the workers import is not.
 WORKERS ?= 6
-PARALLEL := -n $(WORKERS) --dist loadgroup
-OF_JOBS := -n 4 --dist loadgroup
+PARALLEL := -n $(WORKERS) --dist loadgroup --fork-workers
+OF_JOBS := -n 4 --dist loadgroup --fork-workers
 BESIDE := -n 2 --dist loadgroup
 # What need not be in time takes only what the others leave of the cores.
 YIELDING := nice -n 10

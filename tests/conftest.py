@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     import boto3
+    from execnet import XSpec
     from fleetprof_store.s3.store import S3Store
     from harness.kubernetes.api_server import ApiServer
 
@@ -228,6 +229,31 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         _signal_api_servers("pause_all")
 
 
+# ---------------------------------------------------------------- workers
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How the workers of pytest-xdist start."""
+    parser.addoption(
+        "--fork-workers",
+        action="store_true",
+        help="Fork pytest-xdist's workers from one process that imported the tests.",
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: "Sequence[XSpec]") -> None:
+    """Forks the workers, if `--fork-workers` asks for it."""
+    if not config.getoption("fork_workers"):
+        return
+    from harness.forked_workers import WorkerSource
+
+    source = WorkerSource(config)
+    config.add_cleanup(source.stop)
+    for spec in specs:
+        spec.python = source.python
+
+
 # ---------------------------------------------------------------- collection
 
 _LONGEST_VALUE_IN_A_NAME = 100
@@ -263,8 +289,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     The same for those on PostgreSQL, and for what renders the chart in a folder: each set of values is rendered once.
     """
+    tests = Path(__file__).parent
+    rooms = {path: path.relative_to(tests).parts[0] for path in {item.path for item in items}}
     for item in items:
-        room, folder = item.path.relative_to(Path(__file__).parent).parts[0], item.path.parent.name
+        room, folder = rooms[item.path], item.path.parent.name
         for marker, place in (("cluster", room), ("postgres", room), ("helm", folder)):
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.xdist_group(f"{place} {marker}"))

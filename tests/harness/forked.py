@@ -39,6 +39,7 @@ _FORKS.set_forkserver_preload(
         "fleetprof_cli.kubernetes.commands.capture",
         "fleetprof_analyzer.capture.main",
         "fleetprof_store.s3.store",
+        "fleetprof_sidecar.main",
     ]
 )
 # Of two threads that look after one process, one would read its exit code, and the other none.
@@ -47,6 +48,19 @@ _LOCK = threading.Lock()
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 # So that its processor time counts as that of the tests.
 atexit.register(forkserver._forkserver._stop)  # type: ignore[attr-defined]
+
+
+def share() -> None:
+    """Starts the process now, for all that will be forked from this one: they use it, and leave it running."""
+    server = forkserver._forkserver  # type: ignore[attr-defined]
+    server.ensure_running()
+
+    def use() -> None:
+        # It is no child of theirs, whose end they could wait for.
+        server._forkserver_pid = None
+        server.ensure_running = lambda: None
+
+    os.register_at_fork(after_in_child=use)
 
 
 class StartedCommand(Protocol):

@@ -87,9 +87,9 @@ def write_hostile_names() -> bytes:
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keeps a folder's tests in one worker, so that captures are analysed, and the service started, once for all."""
-    here = Path(__file__).parent
+    here = f"{Path(__file__).parent}/"
     for item in items:
-        if here in item.path.parents:
+        if str(item.path).startswith(here):
             item.add_marker(pytest.mark.xdist_group(f"pages {item.path.parent.name}"))
 
 
