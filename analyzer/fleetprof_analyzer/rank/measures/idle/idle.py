@@ -141,7 +141,8 @@ def _explain_known(
 
     for own in group_threads(gaps.thread[late]):
         mine = late[np.isin(gaps.thread[late], own)]
-        others = [thread for thread in launching if thread not in own]
+        group = set(own)
+        others = [thread for thread in launching if thread not in group]
         levels = Levels(unite(*own), unite(*others))
         silent = GapPart.PYTHON if any(trace.places[thread][0] in host.recorded for thread in own) else GapPart.UNKNOWN
         for part, lengths in _explain_late(begin[mine], late_end[mine], levels, silent):
