@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("without packages")  # in one worker, which imports all once
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 WITHOUT = """
