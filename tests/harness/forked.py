@@ -52,7 +52,7 @@ atexit.register(forkserver._forkserver._stop)  # type: ignore[attr-defined]
 
 def share() -> None:
     """Starts the process now, for all that will be forked from this one: they use it, and leave it running."""
-    server = forkserver._forkserver  # type: ignore[attr-defined]
+    server: Any = forkserver._forkserver
     server.ensure_running()
 
     def use() -> None:

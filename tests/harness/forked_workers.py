@@ -102,7 +102,7 @@ def serve(fd: int, words: Sequence[str]) -> None:
     signals = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
     with ExitStack() as cleanup:
         listener = cleanup.enter_context(socket.socket(fileno=fd))
-        while listener in select.select([listener, 0], [], [])[0]:
+        while fd in select.select([fd, 0], [], [])[0]:
             caller, _ = listener.accept()
             line, pipes, *_ = socket.recv_fds(caller, 1 << 16, 3)
             workers.append(os.fork())

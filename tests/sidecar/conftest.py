@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 from fleetprof_sidecar.sockets import kineto_endpoint
+from harness import forked
+from harness.forked import StartedCommand
 from harness.hub.scripted_hub import HttpStore, ScriptedHub
 from harness.sidecar.kineto_client import Client
 from harness.sidecar.process_world import World
@@ -136,32 +138,30 @@ async def hub(http_store: HttpStore, tmp_path: Path) -> AsyncIterator[ScriptedHu
 class Process:
     """A program of ours with its output in a file; killed at the end if it still runs."""
 
-    def __init__(self, command: list[str], output: Path, env: dict[str, str]) -> None:
-        self._file = output.open("ab")
+    def __init__(self, process: StartedCommand, output: Path) -> None:
         self.output = output
-        self._popen = subprocess.Popen(command, stdout=self._file, stderr=self._file, env=env)
+        self._process = process
 
     @property
     def pid(self) -> int:
-        return self._popen.pid
+        return self._process.pid
 
     def is_running(self) -> bool:
-        return self._popen.poll() is None
+        return self._process.poll() is None
 
     def end(self, number: int = signal.SIGTERM, patience_s: float = 60.0) -> int:
         if self.is_running():
-            self._popen.send_signal(number)
+            self._process.send_signal(number)
         try:
-            return self._popen.wait(patience_s)
+            return self._process.wait(patience_s)
         finally:
             if self.is_running():
-                self._popen.kill()
-                self._popen.wait()
-            self._file.close()
+                self._process.kill()
+                self._process.wait()
 
     def wait(self, patience_s: float = 60.0) -> int:
         """The code that it ends with by itself."""
-        return self._popen.wait(patience_s)
+        return self._process.wait(patience_s)
 
     async def leave(self) -> int:
         """Ends it in the orderly way, while the hub of this event loop goes on."""
@@ -171,22 +171,36 @@ class Process:
         return self.output.read_text(errors="replace")
 
 
+def start_program(command: list[str], output: Path) -> Process:
+    """Starts any program; what it prints is added to a file."""
+    with output.open("ab") as file:
+        return Process(subprocess.Popen(command, stdout=file, stderr=file), output)
+
+
 @pytest.fixture
 async def start_sidecar(
     hub: ScriptedHub, short_directory: str, tmp_path: Path
 ) -> AsyncIterator[Callable[..., Process]]:
-    """Starts `fleetprof-sidecar` on the short directory, with a spool that stays between starts."""
+    """Starts `fleetprof-sidecar` on the short directory, with a spool that stays between starts.
+
+    It is forked from a process that has imported it; `as_in_pods`: with an interpreter of its own.
+    """
     started: list[Process] = []
 
-    def start(*more: str) -> Process:
-        command = [
-            *(sys.executable, "-m", "fleetprof_sidecar.main"),
+    def start(*more: str, as_in_pods: bool = False) -> Process:
+        words = [
             *("--directory", short_directory, "--spool", str(tmp_path / "spool")),
             *("--state", str(hub.state_directory), "--grace-seconds", "10"),
             *more,
         ]
-        started.append(Process(command, tmp_path / "sidecar.log", {**os.environ, "PYTHONWARNINGS": "default"}))
-        return started[-1]
+        output = tmp_path / "sidecar.log"
+        module = "fleetprof_sidecar.main"
+        if as_in_pods:
+            process = start_program([sys.executable, "-m", module, *words], output)
+        else:
+            process = Process(forked.start(module, [module, *words], os.environ, output), output)
+        started.append(process)
+        return process
 
     yield start
     for process in started:
@@ -202,7 +216,7 @@ def start_trainers(short_directory: str, tmp_path: Path) -> Iterator[Callable[..
 
     def start(*more: str) -> Process:
         command = [sys.executable, str(program), "--directory", short_directory, *more]
-        started.append(Process(command, tmp_path / "trainers.log", dict(os.environ)))
+        started.append(start_program(command, tmp_path / "trainers.log"))
         return started[-1]
 
     yield start

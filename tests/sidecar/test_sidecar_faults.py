@@ -155,7 +155,7 @@ async def test_a_second_sidecar_on_the_same_spool_or_directory_is_refused(
 
 
 async def test_an_idle_sidecar_is_small(hub: Any, start_sidecar: Any, start_trainers: Any, await_that: Await) -> None:
-    sidecar = start_sidecar()
+    sidecar = start_sidecar(as_in_pods=True)
     start_trainers("--ranks", "8", "--step-ms", "50")
     await await_that(known_trainers(hub, 8))
     arm(hub)
