@@ -3,7 +3,8 @@
 python bench/faults/stragglers.py [--cases N] [--large N] [--foreign N] [--healthy N] [--seed S] [--workers W]
 
 Prints one line per class. "Apart" are cases that traces cannot tell (docs/measures.md#stragglers), or whose fault
-costs the job less than 1.2 % because something else hides it; they count for false ranks only. The rules: who waited
+costs the job less than 1.2 % because something else hides it; they count for false ranks only. What a fault costs is
+simulated with an iteration before the others: a window is a piece of a job that goes on. The rules: who waited
 least in all its collectives, and who came last most often, both on clocks that were aligned for them. `--foreign` draws
 N cases of each fault in each of the layouts of foreign_layouts.py instead, and of what strikes most iterations;
 `--healthy` N jobs without a fault, of all layouts and classes in turn. Chance makes devices unequal: a rank that is

@@ -80,7 +80,7 @@ def judge(
     scenarios += [fixed([rank]) for rank in ranks]
     if len(ranks) > 1:
         scenarios += [fixed([other for other in ranks if other != rank]) for rank in ranks]
-    outcome = replay.run(scenarios)
+    outcome = replay.run(scenarios, goes_on=True)
     total = outcome.lasting_ns.astype(np.float64)
     alone = total[2 + len(ranks) :] if len(ranks) > 1 else total[:1]
     faults = []
@@ -105,7 +105,7 @@ def judge(
     named = [fault for fault in faults if fault.gain_alone >= least]
     if len(named) < len(faults):
         # A suspect that is faster than its peers would slow the rest down.
-        mended = replay.run([fixed([fault.candidate.rank for fault in named])])
+        mended = replay.run([fixed([fault.candidate.rank for fault in named])], goes_on=True)
         joint = float((total[0] - mended.lasting_ns[0]) / total[0])
     return Judged(named, [fault for fault in faults if fault not in named], joint)
 

@@ -13,7 +13,7 @@ from fleetprof_analyzer.rank.iterations import RecordingTerms, find_iterations
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
 
-from harness.traces.planted.jobs import PlantedJob
+from harness.traces.planted.jobs import PlantedJob, cost_when_lasting
 from harness.traces.planted.shapes import JobShape, PlantedFault, without_fault
 from harness.traces.planted.traces_of_jobs import Clarity, samples_of, traces_of
 
@@ -43,7 +43,7 @@ LARGE_SHAPES = (
 
 @dataclass(frozen=True)
 class FaultCase:
-    """A job with its fault; `gain` is what the fault costs, from simulating the job without it."""
+    """A job with its fault; `gain` is what the fault costs a job that goes on, from simulating it without the fault."""
 
     kind: str
     shape: JobShape
@@ -89,8 +89,7 @@ def draw(
     job = PlantedJob(shape, fault, seed)
     most = bool(source.random() < 0.7)
     clarity = Clarity(sequence=most if sequence is None else sequence, pair_sequence=sequence is True)
-    healthy = job if kind in NO_FAULTS else PlantedJob(shape, _mended(shape, fault), seed)
-    gain = 1 - healthy.length_ns / job.length_ns
+    gain = 0.0 if kind in NO_FAULTS else cost_when_lasting(shape, fault, _mended(shape, fault), seed)
     return (
         FaultCase(kind, shape, fault, seed, clarity, gain, _identifiable(kind, shape, fault)),
         traces_of(job, clarity, seed),

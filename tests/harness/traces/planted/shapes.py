@@ -1,6 +1,6 @@
 """What a planted job looks like, what is wrong with it, and what a profiler records of one of its stages."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -108,3 +108,13 @@ class Recorded:
 def without_fault(fault: PlantedFault) -> PlantedFault:
     """The same job as it would have been; what is nobody's fault stays."""
     return replace(PlantedFault(), lengths=fault.lengths) if fault.kind != "pauses_everywhere" else fault
+
+
+def led_in(shape: JobShape, fault: PlantedFault) -> tuple[JobShape, PlantedFault]:
+    """Both with one more iteration before the others, in which the fault is like in most of them."""
+    arrays: dict[str, Any] = {
+        one.name: np.concatenate((np.median(values, axis=1, keepdims=True), values), axis=1)
+        for one in fields(fault)
+        if isinstance(values := getattr(fault, one.name), np.ndarray)
+    }
+    return replace(shape, iterations=shape.iterations + 1), replace(fault, **arrays)

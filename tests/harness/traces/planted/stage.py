@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from harness.traces.planted.jobs import PlantedJob
 
 US = 1_000
+FIRST_STEP = 100
 
 
 class Stage:
-    def __init__(self, job: PlantedJob, number: int, noise: np.random.Generator) -> None:
-        self.job, self.number, self.noise = job, number, noise
+    def __init__(self, job: PlantedJob, number: int) -> None:
+        self.job, self.number = job, number
+        self.noise = np.random.default_rng([job.seed, number, 1])  # of the iterations ahead
         self.ranks = job.shape.stage(number)
         n = len(self.ranks)
         self.recorded = Recorded()
@@ -29,7 +31,7 @@ class Stage:
         self.sequence: dict[str, int] = {}
         self.correlation = 0
         self.iteration = 0
-        self.finished = np.zeros(n)
+        self.finished: list[np.ndarray] = []  # when hosts and devices of the ranks are through, by iteration
         shape = job.shape
         index = np.arange(n).reshape(shape.dp, shape.tp)
         shards = index.reshape(shape.replicas, -1, shape.tp)
@@ -45,12 +47,14 @@ class Stage:
     def run(self) -> Iterator[bool]:
         shape = self.job.shape
         for self.iteration in range(shape.iterations):
+            if self.iteration == self.job.ahead:
+                self.noise = np.random.default_rng([self.job.seed, self.number])
             begin = self.host.copy()
             yield from self._iterate()
             self.recorded.add(
-                "user_annotation", f"ProfilerStep#{100 + self.iteration}", "host", begin, self.host - begin
+                "user_annotation", f"ProfilerStep#{FIRST_STEP + self.iteration}", "host", begin, self.host - begin
             )
-        self.finished = np.maximum(self.host, self._stream("compute"))
+            self.finished.append(np.maximum(self.host, self._stream("compute")))
 
     # ------------------------------------------------------------------ the program
 

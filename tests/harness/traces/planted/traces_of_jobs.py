@@ -21,6 +21,7 @@ from fleetprof_analyzer.trace.trace import (
 from fleetprof_api.samples import DeviceColumns, RankSamples
 
 from harness.traces.planted.jobs import PlantedJob
+from harness.traces.planted.stage import FIRST_STEP
 from harness.traces.planted.traces import Digits, microseconds, to_json
 
 BASE_NS = 1_790_857_026_000_000_000
@@ -40,7 +41,7 @@ class Clarity:
 
 
 def traces_of(job: PlantedJob, clarity: Clarity, seed: int) -> list[Trace]:
-    """One trace per rank, in the order of ranks."""
+    """One trace per rank, in the order of ranks, of what begins after the iterations ahead."""
     clocks = np.random.default_rng([seed, 4242])
     count = job.shape.ranks
     offset = clocks.uniform(-clarity.skew_s, clarity.skew_s, count) * 1e9
@@ -81,6 +82,7 @@ def traces_of(job: PlantedJob, clarity: Clarity, seed: int) -> list[Trace]:
                 collective=collective[here],
             )  # fmt: skip
             rows = _with_extra(rows, [e for e in recorded.extra if e[0] == column], name_of, drift[rank], offset[rank])
+            rows = _since(rows, name_of[f"ProfilerStep#{FIRST_STEP + job.ahead}"])
             traces[rank] = Trace(
                 source=f"rank{rank}.json",
                 metadata=TraceMetadata(rank=rank, world_size=count, base_ns=BASE_NS),
@@ -92,6 +94,12 @@ def traces_of(job: PlantedJob, clarity: Clarity, seed: int) -> list[Trace]:
                 event_count=len(rows),
             )
     return [traces[rank] for rank in range(count)]
+
+
+def _since(rows: Rows, name: int) -> Rows:
+    """Those that begin with the first of this name or later: a profiler begins to record at a step."""
+    kept = rows.start_ns >= rows.start_ns[rows.name == name].min()
+    return Rows(*(getattr(rows, column)[kept] for column in COLUMNS))
 
 
 def _with_extra(rows: Rows, extra: list[Any], name_of: dict[str, int], drift: float, offset: float) -> Rows:

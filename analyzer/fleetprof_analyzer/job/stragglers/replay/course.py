@@ -38,8 +38,8 @@ class Course:
     """What became of S scenarios: `ends` of the collectives, shape (C, S).
 
     How much later than its own work a chain was when it `arrived` at each stop, shape (J, S), and after it (`shift`,
-    whose last row stands for "no stop yet"); the same of its host; `held`: by how much the host alone delays a mark;
-    `worked` and `hosted`, own times up to each mark.
+    whose last R rows are those of ranks that had no stop yet); the same of its host; `held`: by how much the host alone
+    delays a mark; `worked` and `hosted`, own times up to each mark.
     """
 
     ends: Int64s
@@ -49,6 +49,11 @@ class Course:
     held: Int64s
     worked: Int64s
     hosted: Int64s
+
+    @property
+    def stood(self) -> Int64s:
+        """How long each chain stood still at each stop, shape (J, S)."""
+        return np.asarray(self.shift[: len(self.arrived)] - self.arrived)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +77,14 @@ class ReplayOutcome:
 
 
 def compute(
-    layout: ReplayLayout, steps: list[Step], scenarios: list[Scenario], *, after_local: Bools, has_host: Bools
-) -> Course:
-    """The course of all scenarios at once. `after_local`, shape (N,): waits for its chain; `has_host`, shape (R,)."""
-    count = len(scenarios)
+    layout: ReplayLayout, steps: list[Step], scenarios: list[Scenario], *, after_local: Bools, has_host: Bools,
+    entry_ns: Int64s | None = None,
+) -> Course:  # fmt: skip
+    """The course of all scenarios at once. `after_local`, shape (N,): waits for its chain; `has_host`, shape (R,).
+
+    `entry_ns`, shape (R, S): when each rank enters the window; together if None.
+    """
+    count, stops = len(scenarios), len(layout.stop_mark)
     lag = np.stack([scenario.lag_ns for scenario in scenarios], 1)
     transfer = np.stack([scenario.transfer_ns for scenario in scenarios], 1)
     worked = _cumulative(np.stack([scenario.work_ns for scenario in scenarios], 1), layout.mark_rank)
@@ -93,16 +102,20 @@ def compute(
     for_part = awaits != np.arange(len(awaits))
     waits = waits & (awaits >= 0)
     ends = np.zeros((layout.collectives, count), np.int64)
-    # How much later than their own work chain and host are after each stop; the last row stands for "no stop yet".
-    shift, host_shift = (np.zeros((len(layout.stop_mark) + 1, count), np.int64) for _ in range(2))
-    arrived = np.zeros((len(layout.stop_mark), count), np.int64)
+    # How much later than their own work chain and host are after each stop, and where there is none yet.
+    shift = np.zeros((stops + len(has_host), count), np.int64)
+    shift[stops:] = 0 if entry_ns is None else entry_ns
+    host_shift, arrived = shift.copy(), np.zeros((stops, count), np.int64)
+    stop_rank = layout.mark_rank[layout.stop_mark]
+    stop_previous = np.where(layout.stop_previous >= 0, layout.stop_previous, stops + stop_rank)
+    stop_before = np.where(layout.stop_before >= 0, layout.stop_before, stops + layout.rank)
     before = [np.where(one >= 0, layout.collective[one], -1) for one in (layout.previous, layout.behind)]
     with_host = has_host[layout.rank]
     waits_for_chain = after_local | (before[0] < 0) & ~with_host
     for step in steps:
         if len(step.stops):
             here = step.stops
-            earlier = layout.stop_previous[here]
+            earlier = stop_previous[here]
             arrived[here] = np.maximum(shift[earlier], host_shift[earlier] + held_at_stop[here])
             ended = ends[joined[here]] - at_stop[here]
             shift[here] = np.where(joins[here, None], np.maximum(arrived[here], ended), arrived[here])
@@ -114,7 +127,7 @@ def compute(
             release = np.where(waits[here, None], release - host_at_stop[here], _NEVER)
             host_shift[here] = np.maximum(host_shift[earlier], release)
             continue
-        here, stop = step.operations, layout.stop_before[step.operations]
+        here, stop = step.operations, stop_before[step.operations]
         local = np.maximum(shift[stop], host_shift[stop] + held_at_launch[here]) + at_launch[here]
         local[~waits_for_chain[here]] = _NEVER
         launched = host_shift[stop] + host_at_launch[here]
@@ -142,6 +155,18 @@ def hosts_alone(layout: ReplayLayout, course: Course, iteration: Int64s, count: 
     begin = np.maximum(np.maximum.reduceat(of_first, first), first)
     taken = (course.hosted[last] - course.hosted[begin])[has_host[layout.mark_rank[first]]]
     return np.asarray(taken.max(axis=0, initial=0) * count // (count - 1))
+
+
+def measure_fidelity(layout: ReplayLayout, course: Course, end_ns: Int64s) -> float:
+    """Replayed length of the window over the measured one: the median over ranks, first to last operation's end.
+
+    `course` is that of the traces themselves; `end_ns`, shape (N,), is when each operation ended.
+    """
+    first = np.searchsorted(layout.rank, np.unique(layout.rank))
+    last = np.append(first[1:], len(layout.rank)) - 1
+    replayed, measured = course.ends[layout.collective, 0], end_ns[last] - end_ns[first]
+    some = measured > 0
+    return float(np.median((replayed[last] - replayed[first])[some] / measured[some])) if some.any() else 1.0
 
 
 def measure_pace(layout: ReplayLayout, was_ns: Int64s, wanted_ns: Int64s, changed: Bools, ranks: int) -> Floats:

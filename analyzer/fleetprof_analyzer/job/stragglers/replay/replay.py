@@ -19,8 +19,10 @@ from fleetprof_analyzer.job.stragglers.replay.course import (
     Scenario,
     compute,
     hosts_alone,
+    measure_fidelity,
     measure_pace,
 )
+from fleetprof_analyzer.job.stragglers.replay.entry import find_entries
 from fleetprof_analyzer.job.stragglers.replay.joins import place_joins
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.job.stragglers.replay.passing import bound_first_lags, share_passing
@@ -240,32 +242,33 @@ class Replay:
         tail = np.where(has_tail, tail_work - tail_host, NEVER)
         return Scenario(work, host, tail, lag, self.transfer_ns)
 
-    def run(self, scenarios: list[Scenario]) -> ReplayOutcome:
-        """All scenarios at once."""
-        course = self._course(self.layout, self._steps, scenarios)
+    def run(self, scenarios: list[Scenario], *, goes_on: bool = False) -> ReplayOutcome:
+        """All scenarios at once. `goes_on`: ranks enter the window as they enter its other iterations."""
         layout = self.layout
+        course = self._course(layout, self._steps, scenarios)
+        if goes_on:
+            entry = find_entries(layout, course, self.iteration, len(self.has_host))
+            if entry.any():
+                course = self._course(layout, self._steps, scenarios, entry)
         blocked = np.zeros((len(self.matched.ranks), len(scenarios)), np.int64)
-        np.add.at(blocked, layout.mark_rank[layout.stop_mark], course.shift[:-1] - course.arrived)
+        np.add.at(blocked, layout.mark_rank[layout.stop_mark], course.stood)
         hosts = hosts_alone(layout, course, self.iteration, len(self.matched.iterations), self.has_host)
         return ReplayOutcome(course.ends.max(axis=0, initial=0), blocked, hosts)
 
     @cached_property
     def _fidelity(self) -> float:
-        layout = self.layout
-        end = self.start_ns + self.duration_ns
-        replayed = self._course(layout, self._steps, [self.as_measured()]).ends[layout.collective, 0]
-        first = np.searchsorted(layout.rank, np.unique(layout.rank))
-        last = np.append(first[1:], len(layout.rank)) - 1
-        measured = end[last] - end[first]
-        some = measured > 0
-        return float(np.median((replayed[last] - replayed[first])[some] / measured[some])) if some.any() else 1.0
+        measured = self._course(self.layout, self._steps, [self.as_measured()])
+        return measure_fidelity(self.layout, measured, self.start_ns + self.duration_ns)
 
     def fidelity(self) -> float:
-        """Replayed length of the window over the measured one: the median over ranks, first to last operation's end."""
+        """Replayed length of the window over the measured one."""
         return self._fidelity
 
-    def _course(self, layout: ReplayLayout, steps: list[Step], scenarios: list[Scenario]) -> Course:
-        return compute(layout, steps, scenarios, after_local=self._after_local, has_host=self.has_host)
+    def _course(
+        self, layout: ReplayLayout, steps: list[Step], scenarios: list[Scenario], entry_ns: Int64s | None = None
+    ) -> Course:
+        after_local, has_host = self._after_local, self.has_host
+        return compute(layout, steps, scenarios, after_local=after_local, has_host=has_host, entry_ns=entry_ns)
 
     def _own_times(self) -> Int64s:
         """The chain's own time since the operation before, shape (N,), had no rank waited for another.
@@ -296,6 +299,6 @@ class Replay:
         np.add.at(own, self._owner, progress)
         # Standing still for an operation that its own host launched late is own time too.
         joined = layout.mark_operation[layout.stop_mark]
-        stood = (course.shift[:-1] - course.arrived)[:, 0] - self.transfer_ns[layout.collective[joined]]
+        stood = course.stood[:, 0] - self.transfer_ns[layout.collective[joined]]
         np.add.at(own, joined, np.where(layout.mark_joins[layout.stop_mark], np.maximum(stood, 0), 0))
         return np.where(self.has_host[layout.rank] & self._after_local, np.maximum(own[:-1], 0), self.segment_ns)

@@ -1,0 +1,40 @@
+"""When each rank enters the window of a job that goes on: not all together.
+
+The last stage of a pipeline is through with an iteration early and enters the next one early; what it then loads while
+nothing comes to it costs nothing. Guarantees: pure; by the replay's own times, no clock of a rank.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.job.stragglers.replay.course import Course
+from fleetprof_analyzer.job.stragglers.replay.schedule import ReplayLayout
+from fleetprof_analyzer.trace.trace import Int64s
+
+_FEWEST: Final = 3  # iterations
+
+
+def find_entries(layout: ReplayLayout, course: Course, iteration: Int64s, ranks: int) -> Int64s:
+    """When each rank enters, shape (R, S), the last at 0 and the others before: the median of the other iterations.
+
+    `iteration`, shape (N,), is that of each operation. A rank enters where its own time before the first one begins.
+    """
+    count, stops = int(iteration.max(initial=-1)) + 1, len(layout.stop_mark)
+    entries = np.zeros((ranks, course.ends.shape[1]), np.int64)
+    if count < _FEWEST:
+        return entries
+    numbers = np.arange(len(layout.mark_stops))
+    launch_before = np.concatenate(([0], np.maximum.accumulate(np.where(layout.mark_stops, 0, numbers))[:-1]))
+    times = np.zeros((count - 1, *entries.shape), np.int64)
+    for rank in range(ranks):
+        mine = np.flatnonzero((layout.rank == rank) & (iteration >= 0))
+        if not len(mine):
+            continue
+        begins = np.searchsorted(np.maximum.accumulate(iteration[mine]), np.arange(1, count))
+        first = mine[np.minimum(begins, len(mine) - 1)]
+        stop = layout.stop_before[first]
+        shift = course.shift[np.where(stop >= 0, stop, stops + rank)]
+        times[:, rank] = shift + course.worked[launch_before[layout.operation_mark[first]]]
+    early = np.median(times - times.max(axis=1, keepdims=True), axis=0)
+    return np.asarray(np.rint(early - early.max(axis=0)), np.int64)
