@@ -44,7 +44,8 @@ def test_nobody_is_named_in_a_healthy_job(layout: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("layout", "seed"), [("gradients behind tensors", 99001), ("launch-bound hybrid sharding", 99003)]
+    ("layout", "seed"),
+    [("gradients behind tensors", 99001), ("launch-bound hybrid sharding", 99003), ("a stray send", 106001)],
 )
 def test_a_loader_that_costs_3_percent_is_told_from_the_other_noise_of_hosts(layout: str, seed: int) -> None:
     """It lies before an iteration's first collective, and so before the window's."""

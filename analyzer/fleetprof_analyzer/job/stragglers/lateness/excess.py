@@ -113,6 +113,9 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     error = _MEDIAN_ERROR * np.maximum(sigma, pooled) / np.sqrt(x.shape[1])
     spread = np.array([_spread(middle, table.role[ranks], n) for n in range(len(ranks))])
     z = (middle - np.median(middle)) / np.sqrt(error**2 + spread**2)
+    if not table.on_host:  # waits for a core come in spells, so that one rank has most of them for a while
+        low = np.quantile(x, 1 - _LEAST_SHARE, axis=1)
+        z = np.where(are_largest(x), np.maximum(z, (low - np.median(middle)) / spread), z)
     above = x > np.maximum(_LEAST_EXCESS, middle / 2)[:, None]
     # Deviations of a few iterations are small by chance now and then: the mean must stand out as well.
     chosen = (z > least_z(len(ranks) - 1)) & stand_out(x) | are_apart(x)
@@ -122,6 +125,17 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
         for n in np.flatnonzero(chosen)
         if not _may_be_chance(x, int(n), chosen)
     ]
+
+
+def are_largest(x: Floats) -> Bools:
+    """Ranks whose x, shape (R, K), is the largest in too many iterations for chance: what the ranks differ by remains.
+
+    A loader varies more than its peers, which says nothing against its being late.
+    """
+    ranks, count = x.shape
+    times = np.bincount(x.argmax(axis=0), minlength=ranks).tolist()
+    chances = [ranks * binomial_tail(count, 1 / ranks, largest) for largest in times]
+    return np.array(chances) <= _CHANCE_APART
 
 
 def are_apart(x: Floats) -> Bools:
