@@ -185,17 +185,8 @@ def s3_server(versitygw: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture(scope="session")
-def api_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[ApiServer]":
-    """A running API server that tests share, each in a namespace of its own."""
-    from harness.kubernetes.api_server import run_api_server
-
-    with run_api_server(tmp_path_factory.mktemp("api-server")) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
 def api(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[ApiServer]":
-    """One that knows our kinds."""
+    """A running API server that knows our kinds; tests share it, each in a namespace of its own."""
     from harness.kubernetes.api_server import serve_requests
 
     with serve_requests(tmp_path_factory.mktemp("api-server")) as server:

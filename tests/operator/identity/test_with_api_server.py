@@ -23,18 +23,18 @@ TEAM = "/api/v1/namespaces/identity-tests"
 
 
 @pytest.fixture
-async def cluster(api_server: ApiServer) -> AsyncIterator[Cluster]:
+async def cluster(api: ApiServer) -> AsyncIterator[Cluster]:
     configuration = Configuration()
-    await config.load_kube_config(config_file=str(api_server.kubeconfig()), client_configuration=configuration)
+    await config.load_kube_config(config_file=str(api.kubeconfig()), client_configuration=configuration)
     connected = Cluster(ApiClient(configuration))
     yield connected
     await connected.close()
 
 
 @pytest.fixture(scope="module")
-def pod(api_server: ApiServer) -> Iterator[dict[str, Any]]:
+def pod(api: ApiServer) -> Iterator[dict[str, Any]]:
     """A pod that nobody runs, in a namespace with a service account."""
-    call = api_server.call
+    call = api.call
     call("POST", "/api/v1/namespaces", {"metadata": {"name": "identity-tests"}})
     call("POST", f"{TEAM}/serviceaccounts", {"metadata": {"name": "default"}})
     spec = {"containers": [{"name": "c", "image": "x"}]}
@@ -44,12 +44,12 @@ def pod(api_server: ApiServer) -> Iterator[dict[str, Any]]:
     call("DELETE", f"{TEAM}/pods/llama-0?gracePeriodSeconds=0")
 
 
-def issue(api_server: ApiServer, pod: dict[str, Any] | None, audience: str = "fleetprof.io") -> str:
+def issue(api: ApiServer, pod: dict[str, Any] | None, audience: str = "fleetprof.io") -> str:
     """A token as the kubelet gets one for a projected volume."""
     spec: dict[str, Any] = {"audiences": [audience], "expirationSeconds": 600}
     if pod is not None:
         spec["boundObjectRef"] = {"kind": "Pod", "apiVersion": "v1", "name": "llama-0", "uid": pod["metadata"]["uid"]}
-    status, made = api_server.call("POST", f"{TEAM}/serviceaccounts/default/token", {"spec": spec})
+    status, made = api.call("POST", f"{TEAM}/serviceaccounts/default/token", {"spec": spec})
     assert status == 201, made
     token: str = made["status"]["token"]
     return token
@@ -57,16 +57,16 @@ def issue(api_server: ApiServer, pod: dict[str, Any] | None, audience: str = "fl
 
 @pytest.mark.parametrize("kind", [TokenReviews, IssuerKeys])
 async def test_a_pods_token_and_no_other_is_good(
-    api_server: ApiServer, cluster: Cluster, pod: dict[str, Any], kind: type
+    api: ApiServer, cluster: Cluster, pod: dict[str, Any], kind: type
 ) -> None:
     authenticator: Authenticator = kind(cluster)
-    good = issue(api_server, pod)
+    good = issue(api, pod)
     expected = Principal("identity-tests", "llama-0", pod["metadata"]["uid"])
     assert await authenticator.authenticate(good) == expected
     header, claims, signature = good.split(".")
     for bad in (
-        issue(api_server, None),
-        issue(api_server, pod, "https://kubernetes.default.svc"),
+        issue(api, None),
+        issue(api, pod, "https://kubernetes.default.svc"),
         f"{header}.{claims}.{signature[:-8]}AAAAAAAA",
         f"{header}..{signature}",
         "nonsense",
@@ -77,24 +77,24 @@ async def test_a_pods_token_and_no_other_is_good(
 @pytest.mark.attack
 @pytest.mark.parametrize("kind", [TokenReviews, IssuerKeys])
 async def test_a_token_of_an_analysis_is_no_sidecars_and_the_other_way_round(
-    api_server: ApiServer, cluster: Cluster, pod: dict[str, Any], kind: type
+    api: ApiServer, cluster: Cluster, pod: dict[str, Any], kind: type
 ) -> None:
     for audience, other in ((AUDIENCE, ANALYSIS_AUDIENCE), (ANALYSIS_AUDIENCE, AUDIENCE)):
         authenticator: Authenticator = kind(cluster, audience=audience)
-        assert await authenticator.authenticate(issue(api_server, pod, audience)) is not None
-        assert await authenticator.authenticate(issue(api_server, pod, other)) is None
+        assert await authenticator.authenticate(issue(api, pod, audience)) is not None
+        assert await authenticator.authenticate(issue(api, pod, other)) is None
 
 
 @pytest.mark.attack
 async def test_figures_are_for_tokens_of_their_account_alone(
-    api_server: ApiServer, cluster: Cluster, pod: dict[str, Any]
+    api: ApiServer, cluster: Cluster, pod: dict[str, Any]
 ) -> None:
-    api_server.call("POST", f"{TEAM}/serviceaccounts", {"metadata": {"name": "fleetprof-top"}})
+    api.call("POST", f"{TEAM}/serviceaccounts", {"metadata": {"name": "fleetprof-top"}})
     readers = AccountTokens(IssuerKeys(cluster, audience=FIGURES), namespace="identity-tests", name="fleetprof-top")
 
     def ask(account: str, audience: str) -> str:
         spec = {"audiences": [audience], "expirationSeconds": 600}
-        status, made = api_server.call("POST", f"{TEAM}/serviceaccounts/{account}/token", {"spec": spec})
+        status, made = api.call("POST", f"{TEAM}/serviceaccounts/{account}/token", {"spec": spec})
         assert status == 201, made
         return str(made["status"]["token"])
 
@@ -103,17 +103,17 @@ async def test_figures_are_for_tokens_of_their_account_alone(
     for bad in (
         ask("default", FIGURES),
         ask("fleetprof-top", AUDIENCE),
-        issue(api_server, pod, FIGURES),
+        issue(api, pod, FIGURES),
         f"{good[:-8]}AAAAAAAA",
         "",
     ):
         assert await readers.admit(bad) is False
 
 
-async def test_a_pods_token_is_no_key_to_the_api(api_server: ApiServer, pod: dict[str, Any]) -> None:
+async def test_a_pods_token_is_no_key_to_the_api(api: ApiServer, pod: dict[str, Any]) -> None:
     configuration = Configuration()
-    await config.load_kube_config(config_file=str(api_server.kubeconfig()), client_configuration=configuration)
-    configuration.api_key = {"BearerToken": f"Bearer {issue(api_server, pod)}"}
+    await config.load_kube_config(config_file=str(api.kubeconfig()), client_configuration=configuration)
+    configuration.api_key = {"BearerToken": f"Bearer {issue(api, pod)}"}
     connected = Cluster(ApiClient(configuration))
     try:
         with pytest.raises(Exception, match="Unauthorized"):
@@ -122,10 +122,10 @@ async def test_a_pods_token_is_no_key_to_the_api(api_server: ApiServer, pod: dic
         await connected.close()
 
 
-async def test_the_secret_is_filled_and_the_api_server_told(api_server: ApiServer, cluster: Cluster) -> None:
-    api_server.call("POST", "/api/v1/namespaces", {"metadata": {"name": "identity-system"}})
+async def test_the_secret_is_filled_and_the_api_server_told(api: ApiServer, cluster: Cluster) -> None:
+    api.call("POST", "/api/v1/namespaces", {"metadata": {"name": "identity-system"}})
     secrets = "/api/v1/namespaces/identity-system/secrets"
-    assert api_server.call("POST", secrets, {"metadata": {"name": "tls"}, "type": "Opaque"})[0] == 201
+    assert api.call("POST", secrets, {"metadata": {"name": "tls"}, "type": "Opaque"})[0] == 201
     hooks = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
     webhook = {
         "name": "pods.identity.fleetprof.io",
@@ -135,7 +135,7 @@ async def test_the_secret_is_filled_and_the_api_server_told(api_server: ApiServe
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
     }
-    assert api_server.call("POST", hooks, {"metadata": {"name": "identity"}, "webhooks": [webhook]})[0] == 201
+    assert api.call("POST", hooks, {"metadata": {"name": "identity"}, "webhooks": [webhook]})[0] == 201
     keepers = [
         CertificateKeeper(
             cluster, namespace="identity-system", secret="tls", names=["hub.x.svc"], webhook_configuration="identity"
@@ -145,12 +145,12 @@ async def test_the_secret_is_filled_and_the_api_server_told(api_server: ApiServe
     # An old operator may still run when the new one begins.
     for keeper in keepers:
         await keeper.ensure()
-    data = api_server.call("GET", f"{secrets}/tls")[1]["data"]
+    data = api.call("GET", f"{secrets}/tls")[1]["data"]
     written = base64.b64decode(data["tls.crt"])
     assert {keeper.current().certificate_chain for keeper in keepers} == {written}
     authority = base64.b64decode(data["ca.crt"])
     x509.load_pem_x509_certificate(written).verify_directly_issued_by(x509.load_pem_x509_certificate(authority))
-    (trusted,) = api_server.call("GET", f"{hooks}/identity")[1]["webhooks"]
+    (trusted,) = api.call("GET", f"{hooks}/identity")[1]["webhooks"]
     assert base64.b64decode(trusted["clientConfig"]["caBundle"]) == authority
     assert trusted["rules"][0]["resources"] == ["pods"]
-    assert api_server.call("DELETE", f"{hooks}/identity")[0] == 200
+    assert api.call("DELETE", f"{hooks}/identity")[0] == 200

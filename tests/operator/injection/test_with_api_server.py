@@ -64,11 +64,11 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(api: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("webhook")
     port, health = find_ports(2)
     environment = os.environ | {
-        "KUBECONFIG": str(api_server.kubeconfig()),
+        "KUBECONFIG": str(api.kubeconfig()),
         "FLEETPROF_LISTEN": f"127.0.0.1:{port}",
         "FLEETPROF_HEALTH_LISTEN": f"127.0.0.1:{health}",
         "FLEETPROF_TLS_DIRECTORY": str(folder),
@@ -80,7 +80,7 @@ def world(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> It
         process = subprocess.Popen(
             [sys.executable, "-m", "fleetprof_operator.injection.main"], env=environment, stdout=log, stderr=log
         )
-    made = World(api_server, health)
+    made = World(api, health)
     try:
         # The certificate comes after the process: an operator makes it.
         wait_until(lambda: _listens(health), "the webhook's health", 60)
@@ -90,12 +90,14 @@ def world(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> It
         (folder / "tls.crt").write_bytes(made_certificates.tls_crt)
         (folder / "ca.crt").write_bytes(made_certificates.ca_crt)
         wait_until(made.is_ready, "the webhook", 60)
-        _register(api_server, port, made_certificates)
+        _register(api, port, made_certificates)
         yield made
     finally:
-        api_server.call("DELETE", f"{HOOKS}/injection-tests")
+        api.call("DELETE", f"{HOOKS}/injection-tests")
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0, (folder / "log").read_text()
+        # The tests after these make requests too, and the server forgets the webhook a moment later.
+        wait_until(lambda: _takes_requests(api), "requests to be taken without the webhook", 30)
         print((folder / "log").read_text())
 
 
@@ -107,7 +109,15 @@ def _listens(port: int) -> bool:
     return True
 
 
-def _register(api_server: ApiServer, port: int, certificates: Certificates) -> None:
+def _takes_requests(api: ApiServer) -> bool:
+    request = {"apiVersion": "fleetprof.io/v1alpha1", "kind": "ProfileRequest", "metadata": {"name": "probe"},
+               "spec": {"target": {"selector": {"matchLabels": {"a": "b"}}}, "window": {"iterations": 1}}}  # fmt: skip
+    return (
+        api.call("POST", "/apis/fleetprof.io/v1alpha1/namespaces/probe/profilerequests?dryRun=All", request)[0] == 201
+    )
+
+
+def _register(api: ApiServer, port: int, certificates: Certificates) -> None:
     import base64
 
     def webhook(name: str, path: str, rule: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -134,15 +144,13 @@ def _register(api_server: ApiServer, port: int, certificates: Certificates) -> N
             webhook("requests", "/requests", on_requests, failurePolicy="Fail"),
         ],
     }
-    assert api_server.call("POST", HOOKS, document)[0] == 201
-    applied = api_server.kubectl("apply", "-f", str(ROOT / "crds/fleetprof.io_profilerequests.yaml"))
-    assert applied.returncode == 0, applied.stderr
+    assert api.call("POST", HOOKS, document)[0] == 201
     # The configuration takes a moment to be heeded.
-    api_server.call("POST", "/api/v1/namespaces", {"metadata": {"name": "probe", "labels": OPTED_IN}})
-    api_server.call("POST", "/api/v1/namespaces/probe/serviceaccounts", {"metadata": {"name": "default"}})
+    api.call("POST", "/api/v1/namespaces", {"metadata": {"name": "probe", "labels": OPTED_IN}})
+    api.call("POST", "/api/v1/namespaces/probe/serviceaccounts", {"metadata": {"name": "default"}})
     probe = "/api/v1/namespaces/probe/pods?dryRun=All"
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
-    wait_until(lambda: "initContainers" in api_server.call("POST", probe, pod)[1].get("spec", {}), "the webhook", 30)
+    wait_until(lambda: "initContainers" in api.call("POST", probe, pod)[1].get("spec", {}), "the webhook", 30)
 
 
 def restricted_pod(**container: Any) -> dict[str, Any]:
@@ -234,16 +242,16 @@ def test_a_limit_range_shapes_the_sidecar_or_leaves_the_pod_alone(world: World) 
 
 
 async def test_the_nodes_that_have_the_image_are_known_and_followed(
-    api_server: ApiServer,
+    api: ApiServer,
 ) -> None:
     path = "/api/v1/nodes"
     for name in ("first", "second"):
         taints = [{"key": "gpu", "effect": "NoSchedule"}]
         document = {"metadata": {"name": name, "labels": {"pool": name}}, "spec": {"taints": taints}}
-        assert api_server.call("POST", path, document)[0] == 201
+        assert api.call("POST", path, document)[0] == 201
     image = "ghcr.io/fleetprof/sidecar:0.1.0"
     configuration = Configuration()
-    await load_kube_config(str(api_server.kubeconfig()), client_configuration=configuration)
+    await load_kube_config(str(api.kubeconfig()), client_configuration=configuration)
     cluster = Cluster(make_client(configuration, "tests"))
     nodes = ClusterNodes(cluster, image)
     assert nodes.current() is None
@@ -257,9 +265,9 @@ async def test_the_nodes_that_have_the_image_are_known_and_followed(
     try:
         await see({"first": False, "second": False})
         status = {"status": {"images": [{"names": [image], "sizeBytes": 1}]}}
-        assert api_server.call("PATCH", f"{path}/first/status", status)[0] == 200
+        assert api.call("PATCH", f"{path}/first/status", status)[0] == 200
         await see({"first": True, "second": False})
-        assert api_server.call("DELETE", f"{path}/second")[0] == 200
+        assert api.call("DELETE", f"{path}/second")[0] == 200
         await see({"first": True})
         (first,) = nodes.current() or ()
         assert (first.labels["pool"], first.taints[0]["key"]) == ("first", "gpu")
@@ -267,7 +275,7 @@ async def test_the_nodes_that_have_the_image_are_known_and_followed(
         watching.cancel()
         await asyncio.wait([watching])
         await cluster.close()
-        api_server.call("DELETE", f"{path}/first")
+        api.call("DELETE", f"{path}/first")
 
 
 REQUEST = {
