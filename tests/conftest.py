@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from execnet import XSpec
     from fleetprof_store.s3.store import S3Store
     from harness.kubernetes.api_server import ApiServer
+    from harness.scheduling import FewAtATime
 
 # No test asserts a wall time, an example of a property no more than others. The examples are the same in each run, so
 # that a failure is the change's; `make fuzz` looks for new ones.
@@ -243,6 +244,16 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: "Sequence[XSpec]") -> 
     config.add_cleanup(source.stop)
     for spec in specs:
         spec.python = source.python
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> "FewAtATime | None":
+    """Hands out neighbours together, with `--dist loadgroup`."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from harness.scheduling import FewAtATime
+
+    return FewAtATime(config, log)
 
 
 # ---------------------------------------------------------------- collection

@@ -22,7 +22,7 @@ def test_sample(number):
 
 def test_a_folder_s_tests_on_an_api_server_run_in_one_worker(tmp_path: Path) -> None:
     (tmp_path / "test_sample.py").write_text(SAMPLE)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    cluster: as ours\n")
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\npythonpath = {TESTS}\nmarkers =\n    cluster: as ours\n")
     (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text())
     words = ["-q", "-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider"]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
