@@ -1,5 +1,6 @@
 """What noise leaves open is said with its interval, and the number of iterations that would decide does decide."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,8 @@ from harness.traces.planted.jobs import PlantedJob
 from harness.traces.planted.shapes import JobShape, PlantedFault
 from harness.traces.planted.traces_of_jobs import Clarity, traces_of
 from harness.traces.straggler_sections import stragglers_of
+from hypothesis import given
+from hypothesis import strategies as st
 
 LATE = 2
 LENGTH_NS = 100_000_000
@@ -28,6 +31,18 @@ def test_the_tails_of_student(t: float, freedom: int, chance: float) -> None:
     assert student_tail(t, freedom) == pytest.approx(chance, rel=3e-3)
     if chance < 1:
         assert student_quantile(chance, freedom) == pytest.approx(t, rel=3e-3)
+
+
+@pytest.mark.parametrize("t", [1e-6, 0.01, 0.5, 1, 1.5, 3, 12.7, 400, 1e6])
+def test_the_tails_are_those_of_their_formulas(t: float) -> None:
+    one_degree = 2 / math.pi * math.atan2(1, t)
+    two_degrees = 2 / (math.hypot(t, math.sqrt(2)) * (math.hypot(t, math.sqrt(2)) + t))
+    assert [student_tail(t, freedom) for freedom in (1, 2)] == pytest.approx([one_degree, two_degrees], rel=1e-9)
+
+
+@given(freedom=st.floats(1, 1e5), chance=st.floats(1e-5, 0.999))
+def test_a_quantile_has_its_tail(freedom: float, chance: float) -> None:
+    assert student_tail(student_quantile(chance, freedom), freedom) == pytest.approx(chance, rel=1e-6)
 
 
 def table_of(own_ns: np.ndarray) -> OwnTime:
