@@ -41,9 +41,10 @@ def bucket(s3_server: Any) -> str:
 @pytest.fixture(scope="module")
 def operator(s3_server: Any, bucket: str) -> Any:
     """A session of a user who has this policy alone."""
-    session = s3_server.make_user("operator")
+    user = f"operator-of-{bucket}"  # the server outlives this file's tests, which may come in two parts
+    session = s3_server.make_user(user)
     client = s3_server.session().client("s3", endpoint_url=s3_server.endpoint_url)
-    client.put_bucket_policy(Bucket=bucket, Policy=read_policy(bucket, "operator"))
+    client.put_bucket_policy(Bucket=bucket, Policy=read_policy(bucket, user))
     return session
 
 
