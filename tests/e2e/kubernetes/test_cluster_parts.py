@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from cluster import __main__ as cluster_command
 from cluster.local import addresses, processes
+from cluster.local.kept_images import KeptImages
 from cluster.refusal import ClusterFailure
 from harness.waiting import wait_until
 
@@ -81,6 +82,53 @@ def test_addresses_are_free_and_survive_a_file(tmp_path: Path) -> None:
     chosen.save(tmp_path / "addresses.json")
     assert addresses.load_addresses(tmp_path / "addresses.json") == chosen
     assert os.listdir(tmp_path) == ["addresses.json"]
+
+
+IMAGES = ("content.v1.content", "metadata.v1.bolt", "snapshotter.v1.overlayfs")
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> KeptImages:
+    """What a cluster left that had one image loaded."""
+    version = tmp_path / "containerd.version"
+    version.write_text("2.4")
+    kept = KeptImages(tmp_path / "kept", tmp_path / "loaded", version)
+    kept.record.write_text("store 1\n")
+    for name in (*IMAGES, "grpc.v1.cri"):
+        file = tmp_path / f"first/io.containerd.{name}/file"
+        file.parent.mkdir(parents=True)
+        file.write_text(name)
+    kept.put_away(tmp_path / "first")
+    return kept
+
+
+def test_the_next_cluster_has_the_images_of_one_that_ended_in_order(tmp_path: Path, kept: KeptImages) -> None:
+    assert not kept.record.exists()
+
+    kept.bring_back(tmp_path / "second")
+
+    assert sorted(each.name for each in (tmp_path / "second").iterdir()) == [f"io.containerd.{name}" for name in IMAGES]
+    assert (tmp_path / "second/io.containerd.metadata.v1.bolt/file").read_text() == "metadata.v1.bolt"
+    assert kept.record.read_text() == "store 1\n"
+    assert not kept.folder.exists(), "one that is killed leaves nothing to the next"
+
+
+def test_another_containerd_gets_no_images_of_the_last_one(tmp_path: Path, kept: KeptImages) -> None:
+    kept.version.write_text("2.5")
+
+    kept.bring_back(tmp_path / "second")
+
+    assert not (tmp_path / "second").exists()
+    assert not kept.record.exists()
+    assert not kept.folder.exists()
+
+
+def test_a_cluster_without_images_leaves_none(tmp_path: Path) -> None:
+    kept = KeptImages(tmp_path / "kept", tmp_path / "loaded", tmp_path / "containerd.version")
+
+    kept.put_away(tmp_path / "first")
+
+    assert not kept.folder.exists()
 
 
 def test_whoever_starts_the_cluster_is_told_where_its_programs_are(

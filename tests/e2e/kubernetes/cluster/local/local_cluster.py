@@ -1,6 +1,7 @@
 """The cluster made of processes, where there is no container engine; root, Linux and Go make it. One node, or two.
 
-Guarantees: `up` on a running cluster does nothing; on what a killed run left it cleans first; `down` can be repeated.
+Guarantees: `up` on a running cluster does nothing; on what a killed run left it cleans first; `down` can be repeated,
+and leaves the images to the next cluster.
 """
 
 import os
@@ -17,6 +18,7 @@ from cluster.images.building import build_pause
 from cluster.images.tools import Buildah
 from cluster.local import control_plane, network, node, policy_engine, processes, second_node
 from cluster.local.addresses import Addresses, choose_addresses, load_addresses
+from cluster.local.kept_images import KeptImages
 from cluster.places import AUDIT_LOG, KUBECONFIG, RUN, TORCH
 from cluster.programs import binaries, debian
 from cluster.progress import step
@@ -73,7 +75,7 @@ class LocalCluster:
         _COMPLETE.touch()
 
     def down(self) -> None:
-        """Stops it and removes everything of it but what was built."""
+        """Stops it and removes everything of it but what was built, images among that."""
         if not RUN.exists():
             return
         _COMPLETE.unlink(missing_ok=True)
@@ -81,7 +83,9 @@ class LocalCluster:
         policy_engine.stop()
         if addresses:
             second_node.stop(addresses)
-            node.stop(node.describe_first(addresses))
+            first = node.describe_first(addresses)
+            if node.stop(first):
+                KeptImages().put_away(first.images)
         network.stop(addresses)
         control_plane.stop()
         shutil.rmtree(RUN)
@@ -127,13 +131,10 @@ class LocalCluster:
 
     def _start(self, addresses: Addresses) -> None:
         first = node.describe_first(addresses)
+        KeptImages().bring_back(first.images)
         node.start_containerd(first)
-        buildah = Buildah()
-        if not buildah.identity(node.PAUSE_IMAGE):
-            build_pause(buildah, node.PAUSE_IMAGE)
-        archive = RUN / "pause.tar"
-        buildah.export(node.PAUSE_IMAGE, archive)
-        self.load(archive)
+        if node.PAUSE_IMAGE not in node.ctr(first, "images", "list", "--quiet").splitlines():
+            self._load_pause()
         control_plane.start(addresses)
         node.start_kubelet(first)
         network.start(addresses, first)
@@ -141,6 +142,15 @@ class LocalCluster:
         for each in network.dns_objects(addresses):
             kubernetes.utils.create_from_dict(api, each)
         _await_node(api, first)
+
+    def _load_pause(self) -> None:
+        buildah = Buildah()
+        if not buildah.identity(node.PAUSE_IMAGE):
+            build_pause(buildah, node.PAUSE_IMAGE)
+        archive = RUN / "pause.tar"
+        buildah.export(node.PAUSE_IMAGE, archive)
+        self.load(archive)
+        archive.unlink()
 
 
 def _await_node(api: Any, awaited: node.ClusterNode) -> None:

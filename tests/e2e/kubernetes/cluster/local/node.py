@@ -52,6 +52,11 @@ class ClusterNode:
         """containerd's."""
         return self.folder / "containerd.sock"
 
+    @property
+    def images(self) -> Path:
+        """Where containerd keeps images, unpacked, and what it knows of them."""
+        return self.folder / "containerd/root"
+
 
 def describe_first(addresses: Addresses) -> ClusterNode:
     """The node in the machine's own network."""
@@ -108,26 +113,47 @@ def start_kubelet(node: ClusterNode) -> None:
     processes.wait_for(lambda: fetch(health, RUN) == b"ok", "health", node.folder, "kubelet")
 
 
-def stop(node: ClusterNode) -> None:
-    """Stops the kubelet, every container, containerd; then removes what they left."""
+def stop(node: ClusterNode) -> bool:
+    """Stops the kubelet, every container, containerd; then removes what they left.
+
+    True when all of it ended in order, and containerd has nothing but images.
+    """
     processes.stop(node.folder, "kubelet")
-    if processes.is_running(node.folder, "containerd"):
-        with contextlib.suppress(ClusterFailure):
-            _end_containers(node)
+    in_order = processes.is_running(node.folder, "containerd") and _end_all(node)
     processes.stop(node.folder, "containerd")
     processes.kill_tree(processes.find("containerd-shim-runc-v2", str(node.socket)))
     _unmount(node.folder)
     _remove_links(node)
     _remove_cgroups(node.cgroup)
+    return in_order
+
+
+def _end_all(node: ClusterNode) -> bool:
+    """Whether nothing is left but images; what ends by itself just before it is told to is looked at once more."""
+    for _ in range(3):
+        with contextlib.suppress(ClusterFailure):
+            _end_containers(node)
+            _remove_stale_images(node)
+            return True
+    return False
 
 
 def _end_containers(node: ClusterNode) -> None:
-    tasks = ctr(node, "tasks", "list", "--quiet").split()
-    if tasks:
-        ctr(node, "tasks", "delete", "--force", *tasks)
-    containers = ctr(node, "containers", "list", "--quiet").split()
-    if containers:
-        ctr(node, "containers", "delete", *containers)
+    for kind, *quiet in (("tasks", "--quiet"), ("containers", "--quiet"), ("sandboxes",), ("leases", "--quiet")):
+        lines = ctr(node, kind, "list", *quiet).splitlines()
+        found = [line.split()[0] for line in lines[0 if quiet else 1 :]]
+        force = ["--force"] if kind in ("tasks", "sandboxes") else []
+        if found:
+            ctr(node, kind, "delete" if quiet else "remove", *force, *found)
+
+
+def _remove_stale_images(node: ClusterNode) -> None:
+    """Those that have lost their name to a newer one, which the kubelet would remove once the disk is full."""
+    listed = [line.split()[:3] for line in ctr(node, "images", "list").splitlines()[1:]]
+    named = {digest for name, _, digest in listed if not name.startswith("sha256:")}
+    stale = [name for name, _, digest in listed if digest not in named]
+    if stale:
+        ctr(node, "images", "delete", "--sync", *stale)
 
 
 def _containerd_answers(node: ClusterNode) -> bool:
@@ -156,7 +182,7 @@ def _write_network(node: ClusterNode) -> None:
 def _containerd_config(node: ClusterNode) -> str:
     # restrict_oom_score_adj: without CAP_SYS_RESOURCE, as in many virtual machines, every sandbox would fail.
     return f"""version = 3
-root = "{node.folder}/containerd/root"
+root = "{node.images}"
 state = "{node.folder}/containerd/state"
 [grpc]
 address = "{node.socket}"
