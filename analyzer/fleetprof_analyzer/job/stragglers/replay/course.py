@@ -78,11 +78,12 @@ class ReplayOutcome:
 
 def compute(
     layout: ReplayLayout, steps: list[Step], scenarios: list[Scenario], *, after_local: Bools, has_host: Bools,
-    entry_ns: Int64s | None = None,
+    entry_ns: Int64s | None = None, ahead_ns: Int64s | None = None,
 ) -> Course:  # fmt: skip
     """The course of all scenarios at once. `after_local`, shape (N,): waits for its chain; `has_host`, shape (R,).
 
-    `entry_ns`, shape (R, S): when each rank enters the window; together if None.
+    `entry_ns`, shape (R, S): when each rank enters the window; together if None. `ahead_ns`, shape (R,): how long
+    before the last rank its host does at least.
     """
     count, stops = len(scenarios), len(layout.stop_mark)
     lag = np.stack([scenario.lag_ns for scenario in scenarios], 1)
@@ -106,6 +107,7 @@ def compute(
     shift = np.zeros((stops + len(has_host), count), np.int64)
     shift[stops:] = 0 if entry_ns is None else entry_ns
     host_shift, arrived = shift.copy(), np.zeros((stops, count), np.int64)
+    host_shift[stops:] = np.minimum(shift[stops:], 0 if ahead_ns is None else -ahead_ns[:, None])
     stop_rank = layout.mark_rank[layout.stop_mark]
     stop_previous = np.where(layout.stop_previous >= 0, layout.stop_previous, stops + stop_rank)
     stop_before = np.where(layout.stop_before >= 0, layout.stop_before, stops + layout.rank)
@@ -167,6 +169,34 @@ def measure_fidelity(layout: ReplayLayout, course: Course, end_ns: Int64s) -> fl
     replayed, measured = course.ends[layout.collective, 0], end_ns[last] - end_ns[first]
     some = measured > 0
     return float(np.median((replayed[last] - replayed[first])[some] / measured[some])) if some.any() else 1.0
+
+
+def sum_own_times(layout: ReplayLayout, course: Course, work_ns: Int64s, owner: Int64s, transfer_ns: Int64s) -> Int64s:
+    """The chain's own time since the operation before, shape (N,), in a course in which no rank waited for another.
+
+    `work_ns` and `owner`, shape (M,): the marks' work, and whose segment it is, N: of none.
+    """
+    stops = layout.mark_stops
+    number = np.cumsum(stops) - 1
+    first = np.diff(layout.mark_rank, prepend=-1) != 0
+    before = np.zeros(len(stops), np.int64)
+    before[layout.operation_mark] = layout.stop_before
+    at = np.zeros(len(stops), np.int64)
+    launches = np.flatnonzero(~stops)
+    at[launches] = np.maximum(
+        course.shift[before[launches], 0], course.host_shift[before[launches], 0] + course.held[launches, 0]
+    )
+    at[stops] = course.arrived[:, 0]
+    left = np.where(stops, course.shift[number, 0], at)
+    since = np.where(first, 0, np.concatenate(([0], left[:-1])))
+    progress = work_ns + at - since
+    own = np.zeros(len(layout.rank) + 1, np.int64)
+    np.add.at(own, owner, progress)
+    # Standing still for an operation that its own host launched late is own time too.
+    joined = layout.mark_operation[layout.stop_mark]
+    stood = course.stood[:, 0] - transfer_ns[layout.collective[joined]]
+    np.add.at(own, joined, np.where(layout.mark_joins[layout.stop_mark], np.maximum(stood, 0), 0))
+    return np.maximum(own[:-1], 0)
 
 
 def measure_pace(layout: ReplayLayout, was_ns: Int64s, wanted_ns: Int64s, changed: Bools, ranks: int) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fleetprof_analyzer.job.stragglers.replay.course import Course
 from fleetprof_analyzer.job.stragglers.replay.schedule import ReplayLayout
-from fleetprof_analyzer.trace.trace import Int64s
+from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _FEWEST: Final = 3  # iterations
 
@@ -38,3 +38,23 @@ def find_entries(layout: ReplayLayout, course: Course, iteration: Int64s, ranks:
         times[:, rank] = shift + course.worked[launch_before[layout.operation_mark[first]]]
     early = np.median(times - times.max(axis=1, keepdims=True), axis=0)
     return np.asarray(np.rint(early - early.max(axis=0)), np.int64)
+
+
+def find_waits(
+    layout: ReplayLayout, course: Course, lag_ns: Int64s, transfer_ns: Int64s, duration_ns: Int64s, waits: Bools,
+    has_host: Bools,
+) -> Int64s:  # fmt: skip
+    """How much longer each rank waited in its first operation than in the course of the traces themselves, shape (R,).
+
+    A window begins on each rank where its own host was, at whatever its device did then. So how far the host is ahead
+    is known for when the rank begins to wait, and it is ahead of the operation's end by that wait as well. `waits`,
+    shape (N,): operations that wait for their chain; `has_host`, shape (R,): ranks whose hosts are followed.
+    """
+    more = np.zeros(len(has_host), np.int64)
+    first = np.searchsorted(layout.rank, np.unique(layout.rank))
+    first = first[waits[first] & (layout.stop_before[first] < 0) & has_host[layout.rank[first]]]
+    transfer = transfer_ns[layout.collective[first]]
+    began = course.ends[layout.collective[first], 0] - transfer
+    replayed = began - course.worked[layout.operation_mark[first], 0] - lag_ns[first]
+    more[layout.rank[first]] = np.maximum(duration_ns[first] - transfer - replayed, 0)
+    return more

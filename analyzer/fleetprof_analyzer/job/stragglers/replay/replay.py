@@ -21,8 +21,9 @@ from fleetprof_analyzer.job.stragglers.replay.course import (
     hosts_alone,
     measure_fidelity,
     measure_pace,
+    sum_own_times,
 )
-from fleetprof_analyzer.job.stragglers.replay.entry import find_entries
+from fleetprof_analyzer.job.stragglers.replay.entry import find_entries, find_waits
 from fleetprof_analyzer.job.stragglers.replay.joins import place_joins
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.job.stragglers.replay.passing import bound_first_lags, share_passing
@@ -73,7 +74,9 @@ class Replay:
         self.transfer_ns = np.full(layout.collectives, np.iinfo(np.int64).max, np.int64)
         np.minimum.at(self.transfer_ns, layout.collective, self.duration_ns)
         self._add_up()
+        self.ahead_ns = np.zeros(len(matched.ranks), np.int64)
         self._explain()
+        self.ahead_ns = self._find_waits()
 
     def gather(self, column: str) -> Int64s:
         """A column of `Columns`, one value per operation of the layout, shape (N,)."""
@@ -186,6 +189,11 @@ class Replay:
             self._work_ns[layout.operation_mark[first]] += more
             self._host_ns[layout.operation_mark[first]] += more
 
+    def _find_waits(self) -> Int64s:
+        course = self._course(self.layout, self._steps, [self.as_measured()])
+        times = self.lag_ns, self.transfer_ns, self.duration_ns
+        return find_waits(self.layout, course, *times, self._after_local, self.has_host)
+
     def _explain(self) -> None:
         """Own times without the lead of hosts that waited, and what filled them: the gaps' data loading goes first."""
         parts = self.parts_ns
@@ -268,7 +276,10 @@ class Replay:
         self, layout: ReplayLayout, steps: list[Step], scenarios: list[Scenario], entry_ns: Int64s | None = None
     ) -> Course:
         after_local, has_host = self._after_local, self.has_host
-        return compute(layout, steps, scenarios, after_local=after_local, has_host=has_host, entry_ns=entry_ns)
+        return compute(
+            layout, steps, scenarios, after_local=after_local, has_host=has_host, entry_ns=entry_ns,
+            ahead_ns=self.ahead_ns,
+        )  # fmt: skip
 
     def _own_times(self) -> Int64s:
         """The chain's own time since the operation before, shape (N,), had no rank waited for another.
@@ -281,24 +292,5 @@ class Replay:
         assert steps is not None
         measured = self.as_measured()
         course = self._course(alone, steps, [replace(measured, transfer_ns=self.transfer_ns[layout.collective])])
-        stops = layout.mark_stops
-        number = np.cumsum(stops) - 1
-        first = np.diff(layout.mark_rank, prepend=-1) != 0
-        before = np.zeros(len(stops), np.int64)
-        before[layout.operation_mark] = layout.stop_before
-        at = np.zeros(len(stops), np.int64)
-        launches = np.flatnonzero(~stops)
-        at[launches] = np.maximum(
-            course.shift[before[launches], 0], course.host_shift[before[launches], 0] + course.held[launches, 0]
-        )
-        at[stops] = course.arrived[:, 0]
-        left = np.where(stops, course.shift[number, 0], at)
-        since = np.where(first, 0, np.concatenate(([0], left[:-1])))
-        progress = measured.work_ns + at - since
-        own = np.zeros(count + 1, np.int64)
-        np.add.at(own, self._owner, progress)
-        # Standing still for an operation that its own host launched late is own time too.
-        joined = layout.mark_operation[layout.stop_mark]
-        stood = course.stood[:, 0] - self.transfer_ns[layout.collective[joined]]
-        np.add.at(own, joined, np.where(layout.mark_joins[layout.stop_mark], np.maximum(stood, 0), 0))
-        return np.where(self.has_host[layout.rank] & self._after_local, np.maximum(own[:-1], 0), self.segment_ns)
+        own = sum_own_times(layout, course, measured.work_ns, self._owner, self.transfer_ns)
+        return np.where(self.has_host[layout.rank] & self._after_local, own, self.segment_ns)

@@ -6,7 +6,8 @@ from harness.traces.planted.faults import operations_of
 from harness.traces.planted.jobs import PlantedJob, cost_when_lasting
 from harness.traces.planted.shapes import JobShape, PlantedFault, led_in
 from harness.traces.planted.traces_of_jobs import Clarity, traces_of
-from harness.traces.straggler_sections import stragglers_of
+from harness.traces.simulated.cases import draw_simulated
+from harness.traces.straggler_sections import stragglers_of, stragglers_of_traces
 
 LATE_MS = 10
 
@@ -56,3 +57,10 @@ def test_a_loader_that_the_next_stages_wait_for_costs_what_a_job_that_goes_on_wo
     assert found is not None
     assert [(one.rank, one.cause) for one in found.ranks] == [(fault.rank, "data_loading")]
     assert found.gain == pytest.approx(cost_when_lasting(shape, fault, PlantedFault(), 3), abs=0.005)
+
+
+def test_a_host_keeps_the_lead_that_its_rank_won_by_waiting_where_the_window_begins() -> None:
+    """All load for as long as they compute, and rank 1 had the longest lead of them before it used it up."""
+    found = stragglers_of_traces(draw_simulated("ddp", "all_load", 123000).job.traces())
+    assert (found.verdict, found.ranks) == ("nobody", [])
+    assert found.fidelity == pytest.approx(1, abs=0.01)

@@ -31,7 +31,7 @@ def naive(replay: Replay, scenario: Scenario) -> tuple[int, list[int]]:
         arrivals: dict[int, list[int]] = {}
         blocked = []
         for rank in range(len(replay.matched.ranks)):
-            time = host = stood = 0
+            time, host, stood = 0, -int(replay.ahead_ns[rank]), 0
             reached = {}
             with_host = bool(replay.has_host[rank])
             for mark in np.flatnonzero(layout.mark_rank == rank).tolist():
