@@ -171,7 +171,8 @@ def build_chain(work: ChainWork, join_row: Int64s) -> Chain:
     start, until = (waits.start_ns[of_wait], _until(work, waits)[of_wait]) if len(waits.row) else (moment, moment)
     is_part = kind == _PART
     waiting = is_part | (kind == _WAIT)
-    launched = np.append(work.host.row_launch_ns[:1], work.host.row_launch_ns)[row] if rows else before_mark
+    # Before the first row the host has launched no more than the operation.
+    launched = np.where(row > 0, np.append(0, work.host.row_launch_ns)[row], work.host.launch_ns[operation])
     came = np.where(launches | held, work.host.launch_ns[operation], np.where(waiting, start, launched))
     there = np.where(is_part, until, np.minimum(time, moment))
     went = np.where(held, work.end_ns[operation], np.where(waiting, there, came))
