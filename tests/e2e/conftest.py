@@ -34,7 +34,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
 
 
 def _run(folder: Path) -> Iterator[Local]:
-    system = make_local(folder)
+    system = make_local(folder, forks=True)
     try:
         system.up()
         yield system

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from fleetprof_api.hub.local_hub import find_hub
 from fleetprof_api.ledger import RankState
 from fleetprof_api.report.report import Report
 
+from harness import forked
+from harness.forked import StartedCommand
 from harness.training.local_job import LAUNCHER, TORCHRUN, TRAINING, Command, LocalJob, processes_of
 from harness.waiting import PATIENCE_S, wait_until
 
@@ -34,7 +37,9 @@ class Local:
 
     folder: Path
     environment: dict[str, str]
-    hub: subprocess.Popen[bytes] | None = None
+    forks: bool = False
+    """Whether hub and commands are forked from a process that has imported them; not what runs beside a job."""
+    hub: StartedCommand | None = None
     jobs: list[LocalJob] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     extra_up: list[str] = field(default_factory=list)
@@ -44,45 +49,36 @@ class Local:
     def state(self) -> Path:
         return self.folder / "state"
 
-    def command(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    def command(self, *words: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         """Runs one `fleetprof` command to its end."""
+        if self.forks:
+            return forked.run("fleetprof_cli.main", ["fleetprof", *words], self.environment, patience_s=timeout)
+        program = [sys.executable, "-m", "fleetprof_cli.main", *words]
         return subprocess.run(
-            [sys.executable, "-m", "fleetprof_cli.main", *words],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=options.pop("timeout", 120),
-            check=False,
-            **options,
+            program, env=self.environment, capture_output=True, text=True, timeout=timeout, check=False
         )
 
     def begin(self, *words: str) -> Command:
-        """Starts one `fleetprof` command; returns at once."""
+        """Starts one `fleetprof` command as users do; returns at once."""
         output = self.folder / f"{words[0]}.log"
-        with output.open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "fleetprof_cli.main", *words],
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        self.commands.append(command := Command(process, output))
+        self.commands.append(command := Command(self._start_program(words, output), output))
         return command
+
+    def _start_program(self, words: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
+        program = [sys.executable, "-m", "fleetprof_cli.main", *words]
+        with log.open("ab") as file:
+            return subprocess.Popen(program, env=self.environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
 
     def up(self) -> None:
         """Starts the hub and waits until it answers."""
-        log = (self.folder / "up.log").open("ab")
-        self.hub = hub = subprocess.Popen(
-            [sys.executable, "-m", "fleetprof_cli.main", "up", "--no-ui", *self.extra_up],
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
-        log.close()
+        words, log = ("up", "--no-ui", *self.extra_up), self.folder / "up.log"
+        if self.forks:
+            hub: StartedCommand = forked.start("fleetprof_cli.main", ["fleetprof", *words], self.environment, log)
+        else:
+            hub = self._start_program(words, log)
+        self.hub = hub
         wait_until(lambda: self._answers() or hub.poll() is not None, "the hub", 120)
-        assert hub.poll() is None, (self.folder / "up.log").read_text()[-3000:]
+        assert hub.poll() is None, log.read_text()[-3000:]
 
     def _answers(self) -> bool:
         try:
@@ -292,10 +288,10 @@ def outcome(status: pb.CaptureStatus) -> tuple[str, str]:
     return next((c.status, c.reason) for c in status.conditions if c.type == "Succeeded")
 
 
-def make_local(folder: Path) -> Local:
-    """A system in `folder` whose hub is not up yet; the caller closes it."""
+def make_local(folder: Path, *, forks: bool = False) -> Local:
+    """A system in `folder` whose hub is not up yet; the caller closes it. `forks` as in Local."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("FLEETPROF_", "KINETO_"))}
     environment |= {"FLEETPROF_STATE": str(folder / "state"), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     # torchrun leaves its log directory behind; a folder of pytest would be too long for socket paths.
     environment["TMPDIR"] = tempfile.mkdtemp(prefix="fp", dir="/tmp")
-    return Local(folder, environment)
+    return Local(folder, environment, forks)
