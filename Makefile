@@ -100,13 +100,8 @@ part/pages:
 part/peers:
 	$(YIELDING) $(PART) peers bash -euc '$(MAKE) --no-print-directory torch; .ci/versitygw; .ci/hta; .ci/older-torch; .ci/browser; .ci/postgres; .ci/prometheus'
 
-# First the tests are compiled, which each worker of `part/tests` would do by itself; unless they were since they changed.
-COMPILED := build/compiled-tests
-
 part/lint:
-	$(LAST) $(PART) lint bash -euc 'if [ ! -e $(COMPILED) ] || [ -n "$$(find tests -name "*.py" -newer $(COMPILED))" ]; then \
-	        touch $(COMPILED).new; $(PYTHON) -m pytest --collect-only -qq -m "not torch" >/dev/null; mv $(COMPILED).new $(COMPILED); \
-	    fi; $(MAKE) --no-print-directory lint'
+	$(LAST) $(PART) lint $(MAKE) --no-print-directory lint
 
 test-fast: base webui  ## Run the tests that need neither PyTorch, an S3 server nor a cluster
 	$(PYTHON) -m pytest $(PARALLEL) -m "not torch and not s3 and not cluster" $(PYTEST_ARGS)
