@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster.images.building import TRAINER
-from harness.training.local_job import TORCHRUN, TRAINING
+from harness.training.local_job import NO_COMPILER, TORCHRUN, TRAINING
 
 from scene.api import Api, Object, wait_until
 from scene.namespaces import TORCH_CLAIM
@@ -40,10 +40,11 @@ class Training:
 
     def await_steps(self) -> None:
         """Returns once every rank has made its first iterations."""
-        # Each look starts programs, which would hold up the ranks' own start on a small machine.
-        wait_until(
-            self._all_step, lambda: f"iterations of {self.name}\n{self.api.explain(self.namespace)}", 240, pause_s=1
-        )
+        wait_until(self._all_run, lambda: f"pods of {self.name}\n{self.api.explain(self.namespace)}", 240)
+        # One program looks from inside; each look from outside would start a dozen, while the ranks start.
+        looks = f"until set -- /scratch/progress.* && [ -e $1 ] && [ $# = {self.ranks_per_pod} ]; do sleep 0.5; done"
+        for pod in self.list_pods():
+            self.execute(pod, "timeout", "240", "sh", "-c", looks)
 
     def finish(self) -> None:
         """Asks the training to end, and waits for the Job's end."""
@@ -95,7 +96,8 @@ class Training:
 
     def execute(self, pod: Object, *command: str, container: str = "trainer") -> str:
         """Runs a program beside the training."""
-        return self.api.kubectl("exec", pod["metadata"]["name"], "-n", self.namespace, "-c", container, "--", *command)
+        name = pod["metadata"]["name"]
+        return self.api.kubectl("exec", name, "-n", self.namespace, "-c", container, "--", *command, timeout_s=300)
 
     def output(self) -> str:
         """What the trainers printed."""
@@ -114,7 +116,7 @@ class Training:
         scripts = {
             "train.py": TRAINING.read_text(),
             "torchrun": TORCHRUN.read_text(),
-            "no_compiler.py": TRAINING.with_name("no_compiler.py").read_text(),
+            "no_compiler.py": NO_COMPILER.read_text(),
         }
         service = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {"job-name": self.name}}
         return [
@@ -187,9 +189,6 @@ class Training:
         pace = ["--pause", "0.2", "--seconds", str(self.seconds)]
         return [*launcher, *meeting, f"--nproc-per-node={self.ranks_per_pod}", *script, *pace]
 
-    def _all_step(self) -> bool:
+    def _all_run(self) -> bool:
         pods = self.list_pods()
-        if len(pods) < self.pods or any(pod["status"].get("phase") != "Running" for pod in pods):
-            return False
-        found = "".join(self.execute(pod, "ls", "/scratch") for pod in pods)
-        return found.count("progress.") == self.pods * self.ranks_per_pod
+        return len(pods) == self.pods and all(pod["status"].get("phase") == "Running" for pod in pods)
