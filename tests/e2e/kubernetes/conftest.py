@@ -213,7 +213,9 @@ def training(api: Api, team: str) -> Iterator[Training]:
 
     `test_uninstall.py` ends them, else this does: they trained as if nobody had looked.
     """
-    shared = Training(api, team, "shared", seconds=3600, pod_labels={"fleetprof.io/rank-metrics": "true"})
+    # They train for as long as the tests last, so they train slowly.
+    labels = {"fleetprof.io/rank-metrics": "true"}
+    shared = Training(api, team, "shared", seconds=3600, pause_s=0.4, pod_labels=labels)
     try:
         shared.start()
         shared.await_steps()

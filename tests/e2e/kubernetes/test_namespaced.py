@@ -147,7 +147,7 @@ def test_it_may_do_nothing_anywhere_else(api: Api, release: NamespacedRelease) -
 def test_its_uninstall_leaves_the_captures_of_the_other_release_alone(
     store: StoreInCluster, release: NamespacedRelease, training: Training, make_request: Callable[..., JobRequest]
 ) -> None:
-    request = make_request(training, "of-the-other", window={"iterations": 40})
+    request = make_request(training, "of-the-other", window={"iterations": 20})
     request.await_states(RankState.STARTED, ranks=4)
 
     release.uninstall()

@@ -16,7 +16,7 @@ from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 
-LONG = {"iterations": 40}
+LONG = {"iterations": 20}
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 
-LONG = {"iterations": 40}
+LONG = {"iterations": 20}
 ENDLESS = {"iterations": 100}  # of which the test sees no end
 
 

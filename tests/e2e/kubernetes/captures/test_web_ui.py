@@ -70,7 +70,7 @@ def test_who_may_read_sees_a_capture_as_it_goes_and_its_report_after_it_and_nobo
 ) -> None:
     reader = f"{ISSUER}#ann"
     api.kubectl("create", "rolebinding", "ann", "-n", team, "--clusterrole=fleetprof-viewer", f"--user={reader}")
-    request = make_request(training, "watched", window={"iterations": 40})
+    request = make_request(training, "watched", window={"iterations": 20})
     request.await_states(RankState.ASKED, RankState.ARMED, RankState.STARTED, ranks=4)
 
     page = sign_in(browser, "ann", f"{ADDRESS}/requests/{team}/{request.uid}")

@@ -20,7 +20,7 @@ _PORT = 29500
 
 @dataclass
 class Training:
-    """A training Job of `pods` × `ranks_per_pod` ranks."""
+    """A training Job of `pods` × `ranks_per_pod` ranks; an iteration takes `pause_s` and a little work."""
 
     api: Api
     namespace: str
@@ -31,6 +31,7 @@ class Training:
     pod_annotations: dict[str, str] = field(default_factory=dict)
     resources: Object = field(default_factory=lambda: {"requests": {"cpu": "50m", "memory": "256Mi"}})
     seconds: int = 900
+    pause_s: float = 0.2
     one_per_node: bool = False
     tolerations: list[str] = field(default_factory=list)
 
@@ -186,7 +187,7 @@ class Training:
             meeting.append(f"--master-port={_PORT}")
         script = ["/training/train.py", "--progress", "/scratch/progress", "--stop-when", "/scratch/stop"]
         script += ["--starve-when", "/scratch/starve"]
-        pace = ["--pause", "0.2", "--seconds", str(self.seconds)]
+        pace = ["--pause", str(self.pause_s), "--seconds", str(self.seconds)]
         return [*launcher, *meeting, f"--nproc-per-node={self.ranks_per_pod}", *script, *pace]
 
     def _all_run(self) -> bool:
