@@ -12,6 +12,9 @@ from cluster.refusal import ClusterFailure, NoCluster
 # same words, or Go's own packages are compiled once more.
 AS_PROGRAM: Final = ("-trimpath", "-gcflags=all=-dwarf=false")
 
+# Compilers and linkers collect no garbage until they have so much: a tenth less processor time. Two run on two cores.
+_MEMORY_FOR_TIME: Final = {"GOGC": "off", "GOMEMLIMIT": "2GiB"}
+
 
 def require_go(for_what: str) -> None:
     """Refuses where there is none."""
@@ -21,7 +24,7 @@ def require_go(for_what: str) -> None:
 
 def run_go(*words: str, folder: Path, environment: dict[str, str] | None = None) -> str:
     """What `go` prints; it runs in `folder`, which is made."""
-    defaults = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local"}
+    defaults = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", **_MEMORY_FOR_TIME}
     folder.mkdir(parents=True, exist_ok=True)
     result = subprocess.run(
         ["go", *words],
