@@ -142,13 +142,21 @@ class ScriptedHub(hub_pb2_grpc.HubServicer):
                 protocol_version=self.protocol_version, heartbeat_interval_ns=self.heartbeat_interval_ns
             )
         )
-        outgoing = self._outgoing
+        outgoing = self._take_queue()
         listening = asyncio.create_task(self._listen(request_iterator, outgoing))
         try:
             while (message := await outgoing.get()) is not None:
                 yield message
         finally:
             listening.cancel()
+
+    def _take_queue(self) -> asyncio.Queue[hub_pb2.HubMessage | None]:
+        """A stream's own queue with what nobody was there for. That of a sidecar that died takes nothing of it."""
+        waiting, self._outgoing = self._outgoing, asyncio.Queue()
+        while not waiting.empty():
+            if message := waiting.get_nowait():
+                self._outgoing.put_nowait(message)
+        return self._outgoing
 
     async def _listen(self, messages: Any, outgoing: asyncio.Queue[hub_pb2.HubMessage | None]) -> None:
         async for message in messages:
