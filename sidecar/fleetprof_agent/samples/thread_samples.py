@@ -28,7 +28,7 @@ SAMPLES_PER_WINDOW = 300
 LEAST_INTERVAL_NS = 2_000_000
 SHARE = 100  # a look is followed by so many times its own time without one
 # What waking up for it takes besides (bench/cost/thread_samples.py): beside a training, caches are cold.
-WAKE_NS = 50_000
+WAKE_NS = 65_000
 # A window that takes longer than was expected is sampled to its end, ever more rarely: up to four times as long.
 SLOWER_AT = (300, 450)
 LONGEST_LOOK_AHEAD_NS = SECOND_NS // 10
