@@ -93,6 +93,7 @@ part/tests:
 	$(YIELDING) $(PART) tests $(PYTHON) -m pytest $(PARALLEL) -m "not torch" \
 	    $(addprefix --ignore ,tests/e2e/kubernetes $(CALCULATIONS)) $(PYTEST_ARGS)
 
+# The pages of the web UI, which its image and its tests need.
 part/pages:
 	$(PART) pages $(MAKE) --no-print-directory $(PAGES)
 

@@ -1,8 +1,8 @@
 """SIGTERM and SIGHUP as exceptions, so that a command stops on its way out what it started.
 
-Guarantees: while an event loop runs, a signal cancels what runs in it, and the exception comes after the loop's end;
-raised between any two lines of gRPC's channels it would crash the interpreter. The exit code is 128 + the signal's
-number.
+Guarantees: while an event loop runs, a signal cancels what runs in it, and the exception is raised after the loop has
+ended, because one that is raised while gRPC makes a channel can crash the interpreter. The exit code is 128 + the
+signal's number.
 """
 
 import asyncio

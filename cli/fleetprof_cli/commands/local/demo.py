@@ -14,10 +14,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 from fleetprof_analyzer.views.page.page import render_page
@@ -202,8 +202,8 @@ async def _await_training(state: StateDirectory, job: subprocess.Popen[bytes], r
         await asyncio.sleep(0.25)
 
 
-def _capture(state: StateDirectory, iterations: int) -> Coroutine[Any, Any, pb.CaptureStatus]:
-    return take_capture(state, None, Wishes(iterations=iterations), _JOB, None, wait=True)
+async def _capture(state: StateDirectory, iterations: int) -> pb.CaptureStatus:
+    return await take_capture(state, None, Wishes(iterations=iterations), _JOB, None, wait=True)
 
 
 def _show(out: Path, status: pb.CaptureStatus) -> Report:
