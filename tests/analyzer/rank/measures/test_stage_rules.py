@@ -119,6 +119,31 @@ def test_what_a_closure_does_in_the_optimizers_step_has_its_own_stage(
 @pytest.mark.parametrize(
     ("rows", "stages"),
     [
+        # Metrics and logs behind the model's operators: the iteration ends in silence.
+        ([row("aten::linear", 10_000, 10_400)], {"forward": 400, "host": 9_600}),
+        ([row("aten::randn", 10_010, 10_110), row("aten::linear", 10_120, 10_400)], {"forward": 400, "host": 9_600}),
+        ([row("aten::linear", 12_000, 20_000)], {"host": 2_000, "forward": 8_000}),
+        # Metrics of their own, apart from the model.
+        ([row("aten::linear", 10_000, 10_400), row("aten::argmax", 15_000, 15_400)],
+         {"other": 400, "forward": 400, "host": 9_200}),
+        ([mark("DistributedDataParallel.forward", 10_000, 10_400), row("aten::linear", 10_000, 10_400)],
+         {"forward": 400, "host": 9_600}),
+        # A model that runs no operator (it is called in another process), and one behind all operators.
+        ([mark("DistributedDataParallel.forward", 10_000, 10_400)], {"forward": 400, "host": 9_600}),
+        ([row("aten::zeros", 10_000, 10_100), mark("DistributedDataParallel.forward", 12_000, 13_000)],
+         {"forward": 1_100, "host": 8_900}),
+        ([], {"host": 10_000}),
+    ],
+)  # fmt: skip
+def test_an_iteration_without_autograd_beside_those_that_train(rows: Events, stages: dict[str, int]) -> None:
+    trained = [mark("ProfilerStep#1", 0, 10_000), *forward(0, 1), *backward(400, 1), *step(9_000, 10_000)]
+    found = measure(read([*trained, mark("ProfilerStep#2", 10_000, 20_000), *rows]))
+    assert {stage.stage: stage.iterations_ns[1] // 1_000 for stage in found.stages if stage.iterations_ns[1]} == stages
+
+
+@pytest.mark.parametrize(
+    ("rows", "stages"),
+    [
         # The model is given the labels and computes its loss; what it does behind that is forward again.
         ([mark("DistributedDataParallel.forward", 0, 900), row("aten::linear", 0, 500, sequence=1),
           row("aten::cross_entropy_loss", 500, 600, sequence=2),

@@ -172,17 +172,18 @@ NAMES = ["aten::mm", "aten::add_", "aten::mse_loss", "aten::ones_like", "Profile
          "nccl:all_reduce"]  # fmt: skip
 
 
-@settings(max_examples=200)
+@settings(max_examples=500)
 @given(
     st.lists(
         st.tuples(st.sampled_from(NAMES), st.integers(0, 60), st.integers(0, 30), st.sampled_from([MAIN, AUTOGRAD]),
                   st.sampled_from(["cpu_op", "user_annotation"]), st.integers(-1, 3)),
         max_size=14,
-    )
+    ),
+    st.sampled_from([1, 100]),  # with and without silences
 )  # fmt: skip
-def test_whatever_is_in_a_trace_the_stages_add_up_to_its_iterations(rows: list[Any]) -> None:
+def test_whatever_is_in_a_trace_the_stages_add_up_to_its_iterations(rows: list[Any], unit: int) -> None:
     events = [
-        row(name, start, start + length, thread=thread, category=category,
+        row(name, start * unit, (start + length) * unit, thread=thread, category=category,
             **({"Sequence number": number} if number >= 0 else {}))
         for name, start, length, thread, category, number in rows
     ]  # fmt: skip

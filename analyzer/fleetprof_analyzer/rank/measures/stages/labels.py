@@ -200,14 +200,18 @@ def _find_forward(
     rows = between(top, begin, end)
     zeroed = between(thread.zero_grad, begin, end)
     rows = rows.select(~covered(rows.start_ns, union(zeroed.start_ns, zeroed.end_ns)))
-    if len(rows) == 0:
-        return
     model = _spans(thread.model, start, end)
     entered = [a for a, _ in model + _spans(thread.begun, start, end)]
-    first = _forward_start(
-        trace, thread, rows, min([before, *(a for a in entered if a >= begin)]), bool(entered), length
-    )
-    rows = rows.select(rows.end_ns > first)
+    if len(rows):
+        reached = min([before, *(a for a in entered if a >= begin)])
+        # Where autograd goes through nothing, it ends with its last operator: metrics and logs may follow in silence.
+        reached = min(reached, int(rows.end_ns.max())) if reached == end else reached
+        first = _forward_start(trace, thread, rows, reached, bool(entered), length)
+        rows = rows.select(rows.end_ns > first)
+    if len(rows) == 0:  # a model may run no operator at all
+        for model_start, model_end in model:
+            found.add("forward", model_start, model_end)
+        return
     last = min(max(int(rows.end_ns.max()), *(b for _, b in model), 0), end)
     loss = find_loss(trace, thread, rows, model, end)
     found.add("forward", first, min(last, loss))
