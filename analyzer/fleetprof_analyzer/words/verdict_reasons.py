@@ -9,6 +9,7 @@ from fleetprof_api.report.stragglers import Cause, Undecided
 
 from fleetprof_analyzer.job.stragglers.judgement.reasons import (
     AnalyzerFault,
+    Disputed,
     HeavyStage,
     LateRanks,
     Moving,
@@ -65,6 +66,11 @@ def say_reason(reason: Reason) -> str:
             return _MOVING[cause]
         case Unsure(candidate):
             return _say_unsure(candidate)
+        case Disputed(rank, gain):
+            return (
+                f"rank {rank} may cost {_percent(gain)} of each iteration: its device has gaps, and the trace does not "
+                "say whether its host worked or waited in them; a capture with Python's calls (Stacks) would tell"
+            )
         case UnsureTurns(needed):
             return f"the ranks may pause in turns; {say_iterations(needed)}"
         case TooNoisy(iterations):

@@ -14,15 +14,13 @@ import msgspec
 import numpy as np
 from fleetprof_api.report.stragglers import Cause, ClockAlignment, SlowLink, Straggler, Stragglers, Undecided
 
-from fleetprof_analyzer.job.stragglers.causes.loaders import find_slow_loaders
-from fleetprof_analyzer.job.stragglers.causes.rhythm import add_rhythmic
-from fleetprof_analyzer.job.stragglers.causes.unequal_work import weigh_work
 from fleetprof_analyzer.job.stragglers.comparable import choose_comparable, find_untold
 from fleetprof_analyzer.job.stragglers.faults import Judged, judge, least_joint_gain
 from fleetprof_analyzer.job.stragglers.imbalance import find_imbalance
 from fleetprof_analyzer.job.stragglers.judgement.judgement import Judgement
 from fleetprof_analyzer.job.stragglers.judgement.reasons import (
     AnalyzerFault,
+    Disputed,
     HeavyStage,
     LateRanks,
     Moving,
@@ -38,19 +36,18 @@ from fleetprof_analyzer.job.stragglers.judgement.reasons import (
     UnsureTurns,
 )
 from fleetprof_analyzer.job.stragglers.judgement.untold import OperationsLost, Untold
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, find_candidates
-from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime, tabulate
-from fleetprof_analyzer.job.stragglers.lateness.sign_test import find_most_often
+from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.loading import measure_loading_gain
 from fleetprof_analyzer.job.stragglers.missing import find_missing
 from fleetprof_analyzer.job.stragglers.named_ranks import describe_fault, describe_link, describe_stage, rank_of
 from fleetprof_analyzer.job.stragglers.network import Links, find_slow_links
+from fleetprof_analyzer.job.stragglers.readings import Agreed, read_hosts
 from fleetprof_analyzer.job.stragglers.replay.alignment import align_clocks, ends_together
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched, match
+from fleetprof_analyzer.job.stragglers.replay.mismatch import Mismatch
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
-from fleetprof_analyzer.job.stragglers.replay.roles import find_roles
 from fleetprof_analyzer.job.stragglers.replay.schedule import Circular
-from fleetprof_analyzer.job.stragglers.same_kernels import find_slow_devices
 from fleetprof_analyzer.job.stragglers.undecided import Power, find_power
 from fleetprof_analyzer.rank.communication.operations import KINDS, RankOperations, UnreadableOperations, decode
 
@@ -111,36 +108,13 @@ def find_stragglers(operations: Sequence[RankOperations], delivered: Sequence[in
         return _without_verdict(matched.mismatch)
     if matched.guessed and not ends_together(matched):
         return _without_verdict(Obstacle.SEVERAL_GROUPS)
+    if matched.operations == 0:
+        return _without_verdict(Mismatch("no_common_iteration"))
     try:
-        replay = _replay_best(matched)
+        agreed = read_hosts(matched)
     except Circular:
         return _without_verdict(Obstacle.CIRCLE)
-    role = find_roles(matched, replay.strays)
-    table = tabulate(replay, role)
-    candidates = add_rhythmic(table, find_candidates(table), matched.iterations)
-    known = {candidate.rank for candidate in candidates}
-    candidates += [candidate for candidate in find_most_often(table) if candidate.rank not in known]
-    # Of ranks without peers what goes on all the time is told by what all ranks have in common.
-    slow_loaders, extra = find_slow_loaders(replay, table)
-    candidates = slow_loaders + [candidate for candidate in candidates if candidate.rank not in extra]
-    slow_devices, times = find_slow_devices(replay, table)
-    known = {candidate.rank for candidate in candidates}
-    candidates += [candidate for candidate in slow_devices if candidate.rank not in known]
-    candidates = weigh_work(table, candidates, on_host=all(one.kind == "cpu" for one in matched.ranks))
-    extra |= {rank: both for rank, both in times.items() if rank not in known}
-    judged = judge(replay, table, candidates, extra)
-    missing = find_missing(operations, matched.missing, here)
-    return _report(replay, table, judged, left_out, missing)
-
-
-def _replay_best(matched: Matched) -> Replay:
-    """With hosts beside their devices, unless the traces contradict that: a host may wait for a part of its work."""
-    replay = Replay(matched)
-    off = abs(replay.fidelity() - 1)
-    if off <= _FAITHFUL or not replay.has_host.any():
-        return replay
-    without = Replay(matched, follows_hosts=False)
-    return without if abs(without.fidelity() - 1) < off else replay
+    return _report(agreed, left_out, find_missing(operations, matched.missing, here))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +130,8 @@ class _Decision:
     power: Power = _NO_POWER
 
 
-def _decide(replay: Replay, table: OwnTime, judged: Judged, missing: list[int]) -> _Decision:
+def _decide(agreed: Agreed, missing: list[int]) -> _Decision:
+    replay, table, judged = agreed.search.replay, agreed.search.table, agreed.judged
     if _has_too_few(replay):
         reason = TooFewIterations(len(replay.matched.iterations), _LEAST_ITERATIONS)
         return _Decision(verdict="undecided", reason=reason)
@@ -180,6 +155,9 @@ def _decide(replay: Replay, table: OwnTime, judged: Judged, missing: list[int]) 
             named=named,
             gain=imbalance.stage_gain, links=links, power=power,
         )  # fmt: skip
+    if agreed.disputed is not None:
+        disputed = Disputed(rank_of(replay, agreed.disputed.candidate.rank), agreed.disputed.gain_alone)
+        return _Decision(verdict="undecided", reason=disputed, links=links)
     if power.candidate is not None and not imbalance.by_turns:
         return _Decision(verdict="undecided", reason=Unsure(power.candidate), links=links, power=power)
     if imbalance.moves:
@@ -203,9 +181,10 @@ def _has_too_few(replay: Replay) -> bool:
     return len(replay.matched.iterations) < _LEAST_ITERATIONS
 
 
-def _report(replay: Replay, table: OwnTime, judged: Judged, left_out: list[Untold], missing: list[int]) -> Judgement:
+def _report(agreed: Agreed, left_out: list[Untold], missing: list[int]) -> Judgement:
+    replay, table, judged = agreed.search.replay, agreed.search.table, agreed.judged
     matched, fidelity = replay.matched, replay.fidelity()
-    decision = _decide(replay, table, judged, missing)
+    decision = _decide(agreed, missing)
     verdict, links, power = decision.verdict, decision.links, decision.power
     order = [*judged.named, *judged.others] if _has_too_few(replay) else judged.others
     section = Stragglers(

@@ -174,6 +174,7 @@ def extract_operations(
         sampled=trace.recorded_permille is not None and trace.recorded_permille < _WHOLE_PERMILLE,
         cut=source.cut,
         leads=leads,
+        unsure_ns=0 if source.waits is None else int((source.waits.possible[1] - source.waits.possible[0]).sum()),
         thread=sum_up(track, bounds),
     )
 

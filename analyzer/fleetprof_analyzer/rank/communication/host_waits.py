@@ -23,7 +23,7 @@ def read_host(source: OperationSource, position: Int64s) -> Host | None:
     """The host's launches and waits; None where they were not recorded. `position` numbers the program's operations."""
     if source.row_launch_ns is None or source.waits is None:
         return None
-    start, end = source.waits
+    start, end = source.waits.known
     row = np.searchsorted(source.row_launch_ns, start).astype(np.int64)
     place = _places_of_calls(start, source.launch_ns, position)
     # A launch call that ended as this one began may seem to overlap it, by what times are rounded to.
@@ -51,7 +51,7 @@ def follows_chain(source: OperationSource, reached_ns: Int64s, kind: npt.NDArray
     follows = ~source.on_host
     if source.kind == "cpu":
         return np.ones(len(follows), np.bool_)
-    launch, waits = source.launch_ns, None if source.waits is None else source.waits[1]
+    launch, waits = source.launch_ns, None if source.waits is None else source.waits.known[1]
     if waits is None:
         waited = launch >= reached_ns
     else:

@@ -111,6 +111,7 @@ class RankOperations:
     # The host launches further work while collectives run, so it does not wait for them and is always followed: then
     # own_ns, late_ns and busy_ns are left out, which only its chain alone would need.
     leads: bool = False
+    unsure_ns: int = 0  # of the host's own time: it may have waited for its device instead
     thread: ThreadTimes = field(default_factory=ThreadTimes)  # where the training thread was, by iteration
 
     def __len__(self) -> int:
@@ -133,6 +134,7 @@ class _Head(msgspec.Struct):
     sampled: bool
     cut: bool
     leads: bool
+    unsure_ns: int = 0
     thread: ThreadTimes = ThreadTimes()
     operators: list[OperatorUse] = []
     cores: CoreWaits = msgspec.field(default_factory=CoreWaits)

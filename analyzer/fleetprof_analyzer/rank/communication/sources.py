@@ -4,7 +4,6 @@ Guarantees: operations and local rows are in launch order; what a rank's device 
 only.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Literal
@@ -14,6 +13,7 @@ import numpy as np
 from fleetprof_analyzer.rank.communication.chain.gaps import Fillings, waits_for_batches
 from fleetprof_analyzer.rank.communication.launches import launch_times
 from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS
+from fleetprof_analyzer.rank.communication.waits import Waits, find_waits
 from fleetprof_analyzer.rank.host.marks import HostMarks
 from fleetprof_analyzer.trace.classes import (
     WorkClass,
@@ -33,7 +33,6 @@ _COMMUNICATION: Final = WorkClass.COMMUNICATION
 _DEVICE_TOLERANCE_NS: Final = 2_000
 # A thread that waits may wake before the range of what it waited for is closed.
 _HOST_TOLERANCE_NS: Final = 200_000
-_WAITS: Final = re.compile(r"Synchronize|^(?:cuda|hip)Memcpy$|^cuMemcpy(?:DtoH|HtoD)(?:_v2)?$")
 _NOTHING: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
@@ -61,7 +60,7 @@ class OperationSource:
     collection: Union
     recorded: Union
     row_launch_ns: Int64s | None  # None: launches were not recorded
-    waits: tuple[Int64s, Int64s] | None  # starts and ends of calls that wait for the device; None: calls not recorded
+    waits: Waits | None  # None: calls were not recorded
     thread: Rows  # all rows of the training thread
     local: Rows
     local_launch_ns: Int64s
@@ -103,7 +102,7 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Op
     taken = operations.take(order)
     host = _host_rows(trace)
     taken = _described_by_host(taken, called[order], host)
-    waits = _waits(host, trace.names)
+    waits = find_waits(host, trace.names, rows, launch)
     loaded = join(_union_of(host, trace.names, is_data_loading), marks.loading)
     return OperationSource(
         kind="gpu",
@@ -119,7 +118,7 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Op
         row_end_ns=_running_end(chain, int(taken.start_ns.min())),
         tolerance_ns=_DEVICE_TOLERANCE_NS,
         busy=union(local.start_ns, local.end_ns),
-        data=loaded if waits is None else join(loaded, waits_for_batches(rows, host, trace.names, waits)),
+        data=loaded if waits is None else join(loaded, waits_for_batches(rows, host, trace.names, waits.known)),
         collection=join(_union_of(host, trace.names, is_collection), marks.collection),
         recorded=_recorded(host, trace.names),
         row_launch_ns=None if np.array_equal(launch.called, rows.start_ns) else chain_launched,
@@ -207,14 +206,6 @@ def _described_by_host(operations: Rows, launch_ns: Int64s, host: Rows) -> Rows:
     at = np.maximum(np.searchsorted(calls.start_ns, launch_ns, side="right") - 1, 0)
     around = silent & (calls.start_ns[at] <= launch_ns) & (launch_ns <= calls.end_ns[at])
     return replace(operations, collective=np.where(around, calls.collective[at], operations.collective))
-
-
-def _waits(host: Rows, names: list[str]) -> tuple[Int64s, Int64s] | None:
-    calls = host.category == Category.RUNTIME
-    if not calls.any():
-        return None
-    calls &= where_name(host, names, lambda name: _WAITS.search(name) is not None)
-    return union(host.start_ns[calls], host.end_ns[calls])
 
 
 def _ranges(trace: Trace) -> Rows:

@@ -54,6 +54,14 @@ class Unsure:
 
 
 @dataclass(frozen=True, slots=True)
+class Disputed:
+    """A rank is late by so much of the iteration, unless its host waited for others in its gaps, which is not known."""
+
+    rank: int
+    gain: float
+
+
+@dataclass(frozen=True, slots=True)
 class UnsureTurns:
     """The ranks may pause in turns; so many iterations would decide."""
 
@@ -123,6 +131,7 @@ Reason = (
     | HeavyStage
     | Moving
     | Unsure
+    | Disputed
     | UnsureTurns
     | TooFewIterations
     | TooNoisy

@@ -1,0 +1,82 @@
+"""Who is late under both readings of the hosts: that their waits are all known, and that a gap is the rank's own.
+
+A host whose waits are not all known seems busy for as long as it waits, so that all hosts look equally slow; where a
+gap counts as own time, a host that lost its lead by waiting for others looks late. So a lateness that is mostly gaps
+counts where both readings have it, and is disputed where one has. Guarantees: pure.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.job.stragglers.faults import Fault, Judged
+from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats
+from fleetprof_analyzer.job.stragglers.replay.matching import Matched
+from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.job.stragglers.search import Search, search
+
+_FAITHFUL: Final = 0.03
+_CERTAIN: Final = 0.5  # of the excess
+_UNSURE: Final = 0.02  # of the window
+_EXPLAINED: Final = 0.5  # of what a rank costs
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """The reading that the verdict rests on, who is late by it, and of whom the readings say different things."""
+
+    search: Search
+    judged: Judged
+    disputed: Fault | None = None
+
+
+def read_hosts(matched: Matched) -> Agreed:
+    """Raises Circular."""
+    following = Replay(matched)
+    if not following.has_host.any():
+        found = search(following)
+        return Agreed(found, found.judged)
+    gaps = None
+    if (off := abs(following.fidelity() - 1)) > _FAITHFUL:
+        gaps = Replay(matched, follows_hosts=False)
+        if abs(gaps.fidelity() - 1) < off:
+            found = search(gaps)
+            return Agreed(found, found.judged)
+    hosts = search(following)
+    if hosts.judged.named and all(_is_certain(hosts, fault) for fault in hosts.judged.named):
+        return Agreed(hosts, hosts.judged)
+    return _agree(hosts, search(gaps or Replay(matched, follows_hosts=False)))
+
+
+def _agree(hosts: Search, gaps: Search) -> Agreed:
+    by_gaps, by_hosts = ({fault.candidate.rank for fault in one.judged.named} for one in (gaps, hosts))
+    unsure = hosts.unsure_shares()
+    sure = [fault for fault in hosts.judged.named if fault.candidate.rank in by_gaps or _is_certain(hosts, fault)]
+    # A host that seems late for as long as it may have waited shows that waits were missed, perhaps on other ranks too.
+    misses = any(unsure[fault.candidate.rank] >= _UNSURE for fault in hosts.judged.named if fault not in sure)
+    if hosts.judged.named and not misses:
+        return Agreed(hosts, hosts.judged)
+    opposed = [
+        fault for fault in gaps.judged.named
+        if fault.candidate.rank in by_hosts or _waits_are_missed(hosts, unsure, fault)
+    ]  # fmt: skip
+    agreed = [fault for fault in opposed if fault.candidate.rank in by_hosts or _is_certain(gaps, fault)]
+    if agreed:
+        return Agreed(gaps, gaps.keep(agreed))
+    if sure:
+        return Agreed(hosts, hosts.keep(sure))
+    disputed = next(iter([*opposed, *hosts.judged.named]), None)
+    nobody = Judged([], [*hosts.judged.named, *hosts.judged.others], hosts.judged.joint_gain)
+    return Agreed(hosts, nobody, disputed)
+
+
+def _waits_are_missed(hosts: Search, unsure: Floats, fault: Fault) -> bool:
+    """Whether the hosts that would wait for the rank may have waited unseen for much of what it costs."""
+    peers = hosts.table.peers(fault.candidate.rank)
+    missed = float(np.median(unsure[peers])) if len(peers) else float(unsure.max())
+    return missed >= _EXPLAINED * fault.gain_alone
+
+
+def _is_certain(found: Search, fault: Fault) -> bool:
+    return found.certain_share(fault.candidate) >= _CERTAIN

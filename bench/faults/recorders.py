@@ -1,0 +1,185 @@
+"""The same faults under every recorder: who is named, as other devices, drivers and versions would have recorded it.
+
+python bench/faults/recorders.py [--cases N] [--seed S] [--layouts A,B] [--recorders A,B] [--workers W]
+
+N cases of each fault in each layout of both generators (tests/harness/traces/simulated/cases.py, foreign_layouts.py),
+each through all recorders of tests/harness/traces/recorders.py. Prints a line per recorder and one per kind of fault:
+of the faults that cost more than the floor that the report states, and 2 %, how many are named rightly, left open with
+the reason, and how many end as "nobody" or with a wrong rank; of the rightly named, whose cause is right and whose gain
+is within 3 points; and how many healthy jobs are named or left open. Then each case that is none of the first two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from fleetprof_analyzer.trace.trace import Trace  # noqa: E402
+from fleetprof_api.report.stragglers import Stragglers  # noqa: E402
+from harness.traces import foreign_layouts  # noqa: E402
+from harness.traces.planted import faults  # noqa: E402
+from harness.traces.recorders import RECORDERS  # noqa: E402
+from harness.traces.simulated import cases  # noqa: E402
+from harness.traces.straggler_sections import stragglers_of_traces  # noqa: E402
+
+LEAST_GAIN = 0.02
+GAIN_OFF = 0.03
+KINDS = ("slow_gpu", "slow_host", "data_loader", "gc", "throttling", "none")
+OUTCOMES = ("right", "open", "small", "nobody", "wrong", "crash")
+_NAMED = ("straggler", "slow_link", "heavy_stage")
+_CAUSES = cases.CAUSES | faults.CAUSES
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What was planted: ranks that may be named, and what the fault costs."""
+
+    kind: str
+    ranks: tuple[int, ...]
+    gain: float
+    counts: bool
+
+
+@dataclass(frozen=True)
+class RecordedCase:
+    """What one case came to under one recorder."""
+
+    layout: str
+    kind: str
+    recorder: str
+    outcome: str
+    cause: bool
+    near: bool
+    words: str
+
+
+def plan(layouts: list[str], kinds: list[str], count: int, seed: int) -> list[tuple[str, str, int]]:
+    """(layout, kind, seed) of each case."""
+    of_events = {layout: set(of) for layout, of in cases.LAYOUTS.items()}
+    every = of_events | {layout: set(foreign_layouts.KINDS) for layout in foreign_layouts.LAYOUTS}
+    return [
+        (layout, kind, seed + number)
+        for layout in layouts or every
+        for kind in kinds
+        if kind in every[layout]
+        for number in range(count)
+    ]
+
+
+def draw(layout: str, kind: str, seed: int) -> tuple[Truth, list[Trace]]:
+    """One case of either generator."""
+    if layout in cases.LAYOUTS:
+        case = cases.draw_simulated(layout, kind, seed)
+        counts = kind == "none" or (case.identifiable and case.gain >= LEAST_GAIN)
+        return Truth(kind, (case.job.fault.rank,), case.gain, counts), case.job.traces()
+    found, traces, _ = foreign_layouts.draw_foreign(layout, kind, seed)
+    counts = kind == "none" or (found.identifiable and found.gain >= LEAST_GAIN)
+    return Truth(kind, tuple(found.culprits), found.gain, counts), traces
+
+
+def judge(found: Stragglers, truth: Truth) -> str:
+    """Which of OUTCOMES a verdict is."""
+    first = found.ranks[0].rank if found.ranks else None
+    if truth.kind == "none":
+        return "wrong" if found.verdict in _NAMED else "open" if found.verdict == "undecided" else "right"
+    if found.verdict in _NAMED:
+        return "right" if first in truth.ranks else "wrong"
+    if found.verdict in ("undecided", "not_judged"):
+        return "open"
+    return "small" if truth.gain < max(found.smallest_gain or 0.0, LEAST_GAIN) else "nobody"
+
+
+def answer(layout: str, kind: str, seed: int, recorders: list[str]) -> list[RecordedCase]:
+    """Draws one case and judges it under each recorder."""
+    truth, traces = draw(layout, kind, seed)
+    if not truth.counts:
+        return []
+    results = []
+    for recorder in recorders:
+        changed = RECORDERS[recorder](traces, np.random.default_rng(seed))
+        words = f"{recorder}: {layout} {kind} {seed}: costs {100 * truth.gain:.1f} %, truth {truth.ranks}, "
+        try:
+            found = stragglers_of_traces(changed)
+        except Exception as error:
+            results.append(RecordedCase(layout, kind, recorder, "crash", False, False, words + repr(error)[:90]))
+            continue
+        first = found.ranks[0] if found.ranks else None
+        ranks = [(one.rank, one.cause, round(100 * one.gain, 1)) for one in found.ranks[:3]]
+        results.append(
+            RecordedCase(
+                layout,
+                kind,
+                recorder,
+                judge(found, truth),
+                cause=first is not None and first.cause == _CAUSES.get(kind),
+                near=first is not None and abs(first.gain - truth.gain) <= GAIN_OFF,
+                words=f"{words}found {found.verdict} {ranks}, floor {100 * (found.smallest_gain or 0):.1f} %, "
+                f"fidelity {found.fidelity or 0:.3f}: {found.reason[:110]}",
+            )
+        )
+    return results
+
+
+def table(found: list[RecordedCase]) -> list[str]:
+    """A line per recorder, one per kind of fault, and the cases that are not as they should be."""
+    shares = "".join(f"{one:>9}" for one in ("rank", "cause", "gain"))
+    outcomes = "".join(f"{one:>8}" for one in OUTCOMES)
+    lines = [f"{'':<26}{'faults':>7}{outcomes}{shares}{'healthy, open':>16}"]
+    for recorder in dict.fromkeys(case.recorder for case in found):
+        lines.append(_line(recorder, [case for case in found if case.recorder == recorder]))
+    lines += ["", *(_line(kind, [case for case in found if case.kind == kind]) for kind in KINDS if kind != "none")]
+    lines += [_line("all", found), ""]
+    right = [case for case in found if case.kind != "none" and case.outcome == "right"]
+    return [
+        *lines,
+        *(f"{case.outcome}: {case.words}" for case in found if case.outcome in ("nobody", "wrong", "crash")),
+        *(f"gain: {case.words}" for case in right if not case.near),
+        *(f"cause: {case.words}" for case in right if not case.cause),
+        *(f"open: {case.words}" for case in found if case.outcome == "open"),
+    ]
+
+
+def _line(name: str, found: list[RecordedCase]) -> str:
+    faulty, healthy = ([case for case in found if (case.kind == "none") == is_healthy] for is_healthy in (False, True))
+    counts = Counter(case.outcome for case in faulty)
+    right = [case for case in faulty if case.outcome == "right"]
+    parts = len(right), sum(case.cause for case in right), sum(case.near for case in right)
+    wholes = len(faulty) - counts["small"], len(right), len(right)
+    named, left = (sum(case.outcome == one for case in healthy) for one in ("wrong", "open"))
+    outcomes = "".join(f"{counts[one]:>8}" for one in OUTCOMES)
+    shares = "".join(f"{_share(part, whole):>9}" for part, whole in zip(parts, wholes, strict=True))
+    return f"{name:<26}{len(faulty):>7}{outcomes}{shares}{f'{named}, {left} of {len(healthy)}':>16}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--cases", type=int, default=1, help="per layout and kind")
+    parser.add_argument("--seed", type=int, default=1000)
+    parser.add_argument("--layouts", default="", help="all, if none are given")
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--recorders", default=",".join(RECORDERS))
+    parser.add_argument("--workers", type=int, default=2)
+    arguments = parser.parse_args()
+    chosen = [one for one in arguments.layouts.split(",") if one]
+    jobs = plan(chosen, arguments.kinds.split(","), arguments.cases, arguments.seed)
+    with ProcessPoolExecutor(arguments.workers) as pool:
+        parts = pool.map(answer, *zip(*jobs, strict=True), [arguments.recorders.split(",")] * len(jobs))
+        found = [case for part in parts for case in part]
+    print("\n".join(table(found)))
+
+
+if __name__ == "__main__":
+    main()

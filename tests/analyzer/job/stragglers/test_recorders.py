@@ -1,0 +1,48 @@
+"""The same job under every recorder: the same rank, cause and worth, or what is missing to tell it."""
+
+import numpy as np
+import pytest
+from fleetprof_api.report.stragglers import Stragglers
+from harness.traces.recorders import RECORDERS
+from harness.traces.simulated.cases import CAUSES, SimulatedCase, draw_simulated
+from harness.traces.straggler_sections import stragglers_of_traces
+
+GAIN_OFF = 0.03
+FAULTS = [("ddp", "slow_gpu", 500_000), ("fsdp", "data_loader", 500_000), ("ddp", "throttling", 500_000)]
+# A batch that nothing marks is the host's own time.
+UNMARKED = ("no host", "launches alone")
+# Hosts of small kernels hardly wait, and not where it would be seen.
+UNSEEN = ("waits in no row", "launches alone")
+
+
+def recorded(case: SimulatedCase, recorder: str) -> Stragglers:
+    return stragglers_of_traces(RECORDERS[recorder](case.job.traces(), np.random.default_rng(case.seed)))
+
+
+@pytest.mark.parametrize(("layout", "kind", "seed"), FAULTS)
+@pytest.mark.parametrize("recorder", RECORDERS)
+def test_what_a_recorder_writes_changes_no_verdict(layout: str, kind: str, seed: int, recorder: str) -> None:
+    case = draw_simulated(layout, kind, seed)
+    found = recorded(case, recorder)
+    unmarked = kind == "data_loader" and recorder in UNMARKED
+    cause = "host" if unmarked else CAUSES[kind]
+    assert [(one.rank, one.cause) for one in found.ranks] == [(case.job.fault.rank, cause)]
+    assert found.gain == pytest.approx(case.gain, abs=GAIN_OFF)
+
+
+@pytest.mark.parametrize("recorder", UNSEEN)
+def test_where_own_time_and_waiting_cannot_be_told_apart_it_is_said(recorder: str) -> None:
+    case = draw_simulated("launch", "slow_host", 510_000)
+    found = recorded(case, recorder)
+    if found.verdict == "undecided":
+        assert found.reason.startswith(f"rank {case.job.fault.rank} may cost ")
+        assert "does not say whether its host worked or waited" in found.reason
+    else:
+        assert [one.rank for one in found.ranks] == [case.job.fault.rank]
+
+
+@pytest.mark.parametrize("layout", ["ddp", "launch"])
+@pytest.mark.parametrize("recorder", RECORDERS)
+def test_nobody_is_named_in_a_healthy_job(layout: str, recorder: str) -> None:
+    found = recorded(draw_simulated(layout, "none", 500_000), recorder)
+    assert (found.ranks, found.slow_links) == ([], [])
