@@ -91,10 +91,21 @@ class TimeCost(msgspec.Struct, kw_only=True, frozen=True):
     """What one recording did to the rank's training iterations: `TimeCost` of hub.proto. 0: not known."""
 
     iteration_before_ns: Annotated[int, Meta(description="median iteration before the recording")] = 0
-    longest_before_ns: Annotated[int, Meta(description="longest iteration before the recording")] = 0
+    longest_before_ns: Annotated[
+        int, Meta(description="longest iteration before the recording, of those that compare")
+    ] = 0
     iteration_ns: Annotated[int, Meta(description="median of the recorded iterations")] = 0
     stall_ns: Annotated[
         int, Meta(description="what the longest iteration took more, from the window's end until the trace was there")
+    ] = 0
+    compared_before: Annotated[
+        int, Meta(description="iterations before the recording at the same point of the job's own rhythm")
+    ] = 0
+    alike_before: Annotated[
+        int, Meta(description="those of them that were at least half as long as the recorded ones")
+    ] = 0
+    rhythm_iterations: Annotated[
+        int, Meta(description="the job's own long iterations come every so many; 0: no rhythm was found")
     ] = 0
     iterations_after: Annotated[int, Meta(description="iterations after that, as far as was looked")] = 0
 
@@ -152,11 +163,15 @@ class CanaryVerdict(StrEnum):
 
 
 class Canary(msgspec.Struct, kw_only=True):
-    """The one rank that recorded one iteration before the others were asked. `entry` is its line; not one of them."""
+    """The one rank that recorded one iteration before the others were asked. `entry` is its line; not one of them.
+
+    `earlier` are the costs of tries before that line's, each of which was slow.
+    """
 
     verdict: CanaryVerdict = CanaryVerdict.NONE
     message: str = ""
     tries: int = 0
+    earlier: list[TimeCost] = []
     entry: LedgerEntry | None = None
 
 

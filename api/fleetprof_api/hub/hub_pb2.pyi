@@ -1020,16 +1020,25 @@ class TimeCost(_message.Message):
     ITERATION_NS_FIELD_NUMBER: _builtins.int
     STALL_NS_FIELD_NUMBER: _builtins.int
     ITERATIONS_AFTER_FIELD_NUMBER: _builtins.int
+    COMPARED_BEFORE_FIELD_NUMBER: _builtins.int
+    ALIKE_BEFORE_FIELD_NUMBER: _builtins.int
+    RHYTHM_ITERATIONS_FIELD_NUMBER: _builtins.int
     iteration_before_ns: _builtins.int
     """median of the iterations before the recording"""
     longest_before_ns: _builtins.int
-    """the longest of them"""
+    """the longest of those that compare, as the job's rhythm is"""
     iteration_ns: _builtins.int
     """median of the recorded ones"""
     stall_ns: _builtins.int
     """what the longest iteration took more, from the window's end until the trace was there"""
     iterations_after: _builtins.int
     """made after that, as far as was looked"""
+    compared_before: _builtins.int
+    """how many of them compare"""
+    alike_before: _builtins.int
+    """how many of those were at least half as long as the recorded ones"""
+    rhythm_iterations: _builtins.int
+    """the job's own long iterations come every so many; 0: no rhythm was found"""
     def __init__(
         self,
         *,
@@ -1038,10 +1047,13 @@ class TimeCost(_message.Message):
         iteration_ns: _builtins.int = ...,
         stall_ns: _builtins.int = ...,
         iterations_after: _builtins.int = ...,
+        compared_before: _builtins.int = ...,
+        alike_before: _builtins.int = ...,
+        rhythm_iterations: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["iteration_before_ns", b"iteration_before_ns", "iteration_ns", b"iteration_ns", "iterations_after", b"iterations_after", "longest_before_ns", b"longest_before_ns", "stall_ns", b"stall_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alike_before", b"alike_before", "compared_before", b"compared_before", "iteration_before_ns", b"iteration_before_ns", "iteration_ns", b"iteration_ns", "iterations_after", b"iterations_after", "longest_before_ns", b"longest_before_ns", "rhythm_iterations", b"rhythm_iterations", "stall_ns", b"stall_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,17 +1,19 @@
-"""What the last recordings of each process cost: an estimate of the next one, for when the hub has none.
+"""What the last recordings of each process cost, and when they were.
 
-Guarantees: one entry per process and kind of recording; a process that is gone is forgotten.
+The cost is an estimate of the next one, for when the hub has none. Guarantees: one estimate and a few times per
+process; a process that is gone is forgotten.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from fleetprof_api.ledger import RecordingEstimate
 from fleetprof_api.report.recording import covers, learn
 
-from fleetprof_sidecar.capture.process_capture import ProcessCapture
+from fleetprof_sidecar.capture.process_capture import ProcessCapture, RecordedSpan
 
 _MOST: Final = 1024
+_MOST_RECORDED: Final = 8
 
 
 class Experience:
@@ -19,22 +21,36 @@ class Experience:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[frozenset[str], RecordingEstimate]] = {}
+        self._recorded: dict[str, Sequence[RecordedSpan]] = {}
 
     def note(self, capture: ProcessCapture) -> None:
         """What a capture that is over says; nothing if it recorded nothing."""
+        terms, process_id = capture.terms, capture.terms.process_id
+        if capture.armed_unix_ns:
+            over = max(capture.written_unix_ns, capture.failed_unix_ns)
+            one = RecordedSpan(
+                from_step=terms.touched_from_step, from_unix_ns=capture.armed_unix_ns, until_unix_ns=over
+            )
+            earlier = self._recorded.pop(process_id, ())
+            self._recorded[process_id] = [*earlier, one][-_MOST_RECORDED:]
         estimate = learn([capture.cost]) if capture.cost is not None else None
-        if estimate is None:
-            return
-        self._known.pop(capture.terms.process_id, None)
-        self._known[capture.terms.process_id] = frozenset(capture.terms.collect), estimate
-        while len(self._known) > _MOST:
-            del self._known[next(iter(self._known))]
+        if estimate is not None:
+            self._known.pop(process_id, None)
+            self._known[process_id] = frozenset(terms.collect), estimate
+        for kept in (self._known, self._recorded):
+            while len(kept) > _MOST:
+                del kept[next(iter(kept))]
 
     def of(self, process_id: str, collect: Collection[str]) -> RecordingEstimate | None:
         """What the process's last recording says of one with these options."""
         collected, estimate = self._known.get(process_id, (frozenset(), None))
         return estimate if covers(collected, collect) else None
 
+    def recorded(self, process_id: str) -> Sequence[RecordedSpan]:
+        """When the process was recorded of late."""
+        return self._recorded.get(process_id, ())
+
     def forget(self, process_id: str) -> None:
         """Drops what is known of a process that has ended."""
         self._known.pop(process_id, None)
+        self._recorded.pop(process_id, None)

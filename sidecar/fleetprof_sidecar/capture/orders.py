@@ -1,5 +1,6 @@
 """From the hub's Arm to what one process is asked: checked terms, the Kineto order, the agent's command."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from fleetprof_api.ledger import RecordingEstimate
 from fleetprof_api.limits import HIGHEST_RANK, LONGEST_WINDOW_NS, MOST_TRACE_BYTES
 from fleetprof_api.report.recording import BLIND_ITERATION_BYTES, need_of
 
-from fleetprof_sidecar.capture.process_capture import Terms, check_capture_id
+from fleetprof_sidecar.capture.process_capture import RecordedSpan, Terms, check_capture_id
 from fleetprof_sidecar.kineto.config import StepStart, TimeStart, TraceOrder, build_config, latest_delivery_unix_ns
 from fleetprof_sidecar.processes.views import ProcessView, StepView
 
@@ -23,11 +24,16 @@ _TRACES: Final = {hub_pb2.TRACES_SUMMARY: Traces.SUMMARY, hub_pb2.TRACES_AUTO: T
 
 
 def read_terms(
-    arm: hub_pb2.Arm, order: hub_pb2.Order, view: ProcessView | None, known: RecordingEstimate | None = None
+    arm: hub_pb2.Arm,
+    order: hub_pb2.Order,
+    view: ProcessView | None,
+    known: RecordingEstimate | None = None,
+    recorded: Sequence[RecordedSpan] = (),
 ) -> Terms:
     """What `arm`, which is within the limits, asks of one process, given how the process was last seen.
 
-    `known`: what its last recording took; the hub's estimate counts first. Raises ValueError naming the wrong field.
+    `known`: what its last recording took; the hub's estimate counts first. `recorded`: when there were recordings.
+    Raises ValueError naming the wrong field.
     """
     check_capture_id(arm.capture_id)
     if not 0 <= order.rank <= HIGHEST_RANK:
@@ -69,6 +75,7 @@ def read_terms(
         traces=_TRACES.get(arm.traces, Traces.FULL),
         asked_iterations=arm.asked_iterations,
         canary=arm.canary,
+        recorded=list(recorded),
         kernel_classes=read_kernel_classes((entry.pattern, entry.work_class) for entry in arm.kernel_classes),
         memory_needed_bytes=need.memory_bytes if need is not None else _blind_bytes(arm.window),
         trace_needed_bytes=need.trace_bytes if need is not None else 0,

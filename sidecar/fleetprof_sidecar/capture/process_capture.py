@@ -40,6 +40,18 @@ class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
     part_sha256: list[str]
 
 
+class RecordedSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """When an earlier capture recorded in this process: what it did to iterations then is not the job's doing."""
+
+    from_step: int  # 0 in a window by time
+    from_unix_ns: int
+    until_unix_ns: int
+
+    def touches(self, step: int, begin_unix_ns: int, end_unix_ns: int) -> bool:
+        """Tells whether it fell into the iteration from `begin_unix_ns` that ended with this optimizer step."""
+        return step >= self.from_step and end_unix_ns > self.from_unix_ns and begin_unix_ns < self.until_unix_ns
+
+
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked of one process; never changes. Exactly one of `first_step` and `start_unix_ns` is set."""
 
@@ -71,6 +83,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     trace_needed_bytes: int = 0
     ranks_here: int = 1  # that record at the same time beside this sidecar, and share its pod's or machine's memory
     canary: bool = False  # recorded to learn what it costs; nothing of it is stored
+    recorded: list[RecordedSpan] = []  # by earlier captures
 
     @property
     def trace_id(self) -> str:
@@ -98,6 +111,11 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     def warmup_steps(self) -> int:
         """Optimizer steps for which Kineto runs before the window without recording."""
         return self.warmup_iterations * self.steps_per_iteration
+
+    @property
+    def touched_from_step(self) -> int:
+        """The first step that the recording may make longer, 0 in a window by time."""
+        return max(0, (self.first_step or 0) - 1 - self.warmup_steps)
 
     def is_due(self, now_unix_ns: int, step: int | None) -> bool:
         """Tells whether tracing should have begun: a busy process before that is busy with something else."""

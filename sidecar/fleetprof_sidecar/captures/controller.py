@@ -183,7 +183,8 @@ class CaptureController:
         now = self._clock()
         try:
             known = self._experience.of(order.process_id, arm.collect)
-            terms = read_terms(arm, order, self._processes.get(order.process_id), known)
+            recorded = self._experience.recorded(order.process_id)
+            terms = read_terms(arm, order, self._processes.get(order.process_id), known, recorded)
         except ValueError as problem:
             log.warning("the hub sent an order that makes no sense: %s", problem)
             self._hub.send(make_refusal(arm, order, Reason.INTERNAL, str(problem), now))

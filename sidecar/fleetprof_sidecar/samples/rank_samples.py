@@ -67,7 +67,7 @@ class RankRecorder:
 
     def measure_time(self, capture: ProcessCapture) -> TimeCost:
         """What the recording did to the iterations, as far as was said."""
-        return measure_time(self._steps, capture.terms, capture.armed_unix_ns, capture.written_unix_ns)
+        return measure_time(self._steps, capture.terms, capture.written_unix_ns)
 
     def document(self, capture: ProcessCapture, view: ProcessView | None, pod: PodFacts, host: HostColumns) -> bytes:
         """`samples.json` of this rank."""

@@ -35,7 +35,8 @@ from fleetprof_operator.hub.storage.workload_costs import WorkloadRecord, note_c
 
 log = logging.getLogger(__name__)
 
-_STEP_PATIENCE_NS: Final = 10 * SECOND_NS  # for one more iteration, beyond five as long as before
+_STEP_PATIENCE_NS: Final = 300 * SECOND_NS  # for one more iteration: the job may evaluate just then
+_PAUSE_NS: Final = 10 * SECOND_NS  # without an iteration, after which people are told
 _MEASURE_PATIENCE_NS: Final = 30 * SECOND_NS  # for the sidecar's figures; an older one never sends any
 
 
@@ -64,7 +65,8 @@ async def send_canary(state: CaptureState, found: Resolution) -> CanaryOutcome:
     entry = await _record_one(state, decision.target, found)
     if entry is None:
         return _end_early(state)
-    return CanaryOutcome.LOOK_AGAIN if rules.can_repeat(entry, state.book.canary.tries) else _judge(state, entry)
+    repeats = rules.can_repeat(state.book.canary.known, spec.limits.max_slowdown_percent)
+    return CanaryOutcome.LOOK_AGAIN if repeats else _judge(state, entry)
 
 
 def hear(state: CaptureState, event: pb.CaptureEvent, record: SidecarRecord) -> None:
@@ -112,8 +114,11 @@ async def _record_one(state: CaptureState, target: RankTarget, found: Resolution
     earlier = state.book.canary.entry
     missed = earlier is not None and earlier.state is RankState.FAILED
     plan = make_plan([target.process], rules.ONE, now, patient=missed)
+    steps_per_iteration = max(1, target.process.step.steps_per_iteration)
+    plan = rules.avoid_pause(plan, state.book.canary.known, state.canary_step, steps_per_iteration)
+    state.canary_step = plan.first_step or 0
     entry = state.book.canary.begin(target, now)
-    tries = state.book.canary.tries
+    tries = state.book.canary.known.tries
     capture_id = rules.canary_id(ledger.uid, tries)
     state.canary = run = CanaryRun(
         capture_id=capture_id,
@@ -156,6 +161,9 @@ async def _follow(state: CaptureState, run: CanaryRun) -> LedgerEntry | None:
                 stepped = entry.time_cost is not None and entry.time_cost.iterations_after > 0
                 if stepped or process.step.at_unix_ns > entry.written_unix_ns:
                     return entry
+                text = f"canary: rank {entry.rank} has recorded, and made no iteration since: it pauses, or it hangs"
+                if waited >= _PAUSE_NS and state.book.wait_for("Canary", text, now):
+                    state.note_change()
                 if waited >= _STEP_PATIENCE_NS + 5 * run.target.process.step.iteration_ns:
                     text = f"it has made no iteration in the {waited // SECOND_NS} s after its canary was recorded"
                     return state.book.canary.fail(entry, Reason.NOT_STEPPING, text, now)
@@ -173,9 +181,9 @@ def _is_lost(state: CaptureState, entry: LedgerEntry, record: SidecarRecord | No
 
 
 def _judge(state: CaptureState, entry: LedgerEntry) -> CanaryOutcome:
-    spec = state.request.spec
+    canary, limit_percent = state.book.canary.known, state.request.spec.limits.max_slowdown_percent
     who = f"the canary, rank {entry.rank}"
-    if harm := rules.find_harm(entry, spec.limits.max_slowdown_percent):
+    if harm := rules.find_harm(canary, limit_percent):
         message = f"{who}, was harmed: {harm}; no other rank was asked"
         return _end(state, CanaryVerdict.HARMED, "CanaryHarmed", message)
     if entry.reason is Reason.NO_MEMORY:
@@ -185,7 +193,7 @@ def _judge(state: CaptureState, entry: LedgerEntry) -> CanaryOutcome:
         return _end(state, CanaryVerdict.FAILED, "CanaryFailed", message)
     if learned := learn([entry.recording_cost] if entry.recording_cost is not None else []):
         state.book.note_estimate(learned)
-    state.book.canary.conclude(CanaryVerdict.UNHARMED, rules.say_unharmed(entry))
+    state.book.canary.conclude(CanaryVerdict.UNHARMED, rules.say_unharmed(canary, limit_percent))
     state.note_change()
     return CanaryOutcome.LOOK_AGAIN
 

@@ -39,8 +39,9 @@ class CaptureState:
     `book` owns the ledger, `ledger` is its view. `stored` has (sidecar, process) of each rank whose trace, or summary
     where that was asked for, the store holds, and `traces_stored` those whose trace was seen to arrive; `report_made`
     says that the report is there, `hurried` that a cancel waits for nobody's confirmation, `canary` is the one that
-    records at this moment, `queued` has (sidecar, process) of the ranks that it waits for until it has them, and
-    `queue_position` its place among those who do (1 comes next; 0: it waits for nobody).
+    records at this moment, `canary_step` the first step that the latest one was to record, `queued` has (sidecar,
+    process) of the ranks that it waits for until it has them, and `queue_position` its place among those who do (1
+    comes next; 0: it waits for nobody).
     With `fails_fast` only what comes by itself is waited for (`arm_stage.is_hopeless`) from `patient_until_unix_ns`
     on, else everything until the deadline.
     """
@@ -56,6 +57,7 @@ class CaptureState:
         self.stored: set[tuple[str, str]] = set()
         self.traces_stored: set[tuple[str, str]] = set()
         self.canary: CanaryRun | None = None
+        self.canary_step = 0
         self.queued: frozenset[tuple[str, str]] = frozenset()
         self.queue_position = 0
         self.report_made = False

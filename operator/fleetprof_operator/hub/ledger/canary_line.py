@@ -19,14 +19,14 @@ class CanaryLine:
         self._ledger = ledger
 
     @property
-    def entry(self) -> LedgerEntry | None:
-        """The line of the latest try; None before the first."""
-        return None if self._ledger.canary is None else self._ledger.canary.entry
+    def known(self) -> Canary:
+        """All of it as it stands, not to be changed; an empty one before the first try."""
+        return self._ledger.canary or Canary()
 
     @property
-    def tries(self) -> int:
-        """How often a rank was ordered to record first."""
-        return 0 if self._ledger.canary is None else self._ledger.canary.tries
+    def entry(self) -> LedgerEntry | None:
+        """The line of the latest try; None before the first."""
+        return self.known.entry
 
     def omit(self, message: str) -> None:
         """There is no canary, for that reason."""
@@ -34,8 +34,10 @@ class CanaryLine:
 
     def begin(self, target: RankTarget, now_unix_ns: int) -> LedgerEntry:
         """Opens the line of one more try."""
-        known, entry = self._ledger.canary or Canary(), open_line(target, now_unix_ns)
-        self._ledger.canary = msgspec.structs.replace(known, tries=known.tries + 1, entry=entry)
+        known, entry = self.known, open_line(target, now_unix_ns)
+        before = known.entry.time_cost if known.entry is not None else None
+        earlier = [*known.earlier, before] if before is not None and before.iteration_ns else known.earlier
+        self._ledger.canary = msgspec.structs.replace(known, tries=known.tries + 1, earlier=earlier, entry=entry)
         return entry
 
     def apply(self, event: pb.CaptureEvent) -> bool:
@@ -54,8 +56,7 @@ class CanaryLine:
 
     def conclude(self, verdict: CanaryVerdict, message: str) -> None:
         """What became of the canary."""
-        known = self._ledger.canary or Canary()
-        self._ledger.canary = msgspec.structs.replace(known, verdict=verdict, message=message)
+        self._ledger.canary = msgspec.structs.replace(self.known, verdict=verdict, message=message)
 
     def _replace(self, entry: LedgerEntry) -> None:
-        self._ledger.canary = msgspec.structs.replace(self._ledger.canary or Canary(), entry=entry)
+        self._ledger.canary = msgspec.structs.replace(self.known, entry=entry)

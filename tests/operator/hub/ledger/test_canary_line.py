@@ -35,7 +35,7 @@ def test_each_try_has_a_line_of_its_own() -> None:
     assert book.canary.entry == failed
     assert (failed.state, failed.reason, failed.failed_unix_ns) == (RankState.FAILED, Reason.TOO_LATE, 20)
     second = book.canary.begin(TARGET, 30)
-    assert (book.canary.entry, book.canary.tries, second.state) == (second, 2, RankState.ASKED)
+    assert (book.canary.entry, book.canary.known.tries, second.state) == (second, 2, RankState.ASKED)
     assert book.ledger.entries == []  # it is none of the capture's lines
 
 
@@ -75,13 +75,13 @@ def test_none_is_needed() -> None:
     book = make_book()
     book.canary.omit("a capture told the cost")
     assert book.ledger.canary == Canary(verdict=CanaryVerdict.NOT_NEEDED, message="a capture told the cost")
-    assert (book.canary.entry, book.canary.tries) == (None, 0)
+    assert (book.canary.entry, book.canary.known.tries) == (None, 0)
 
 
 def test_a_ledger_that_was_read_back_goes_on_counting() -> None:
     book = make_book(canary=Canary(tries=1))
     book.canary.begin(TARGET, 10)
-    assert book.canary.tries == 2
+    assert book.canary.known.tries == 2
 
 
 def test_what_was_taken_from_the_ledger_stays_as_it_was() -> None:
