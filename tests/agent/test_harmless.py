@@ -217,9 +217,11 @@ torch.manual_seed(0)
 model, optimizer = make()
 iterate(model, optimizer)
 print("training", flush=True)
-while not is_stopped() or any("fleetprof" in thread.name for thread in threading.enumerate()):
+while True:
+    torch.manual_seed(0)  # before each iteration: however many there are, the state behind the last is the same
     iterate(model, optimizer)
-    torch.manual_seed(0)
+    if is_stopped() and not any("fleetprof" in thread.name for thread in threading.enumerate()):
+        break
 print(json.dumps(observe()))
 """
 
