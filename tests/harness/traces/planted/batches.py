@@ -22,6 +22,7 @@ class RankPace:
     tokens: int = 64
     slow_batch: float = 1.0
     slow_step: float = 1.0
+    spread: float = 0.0  # of the logarithm of a batch's tokens
 
 
 def plant_batches(paces: list[RankPace], *, iterations: int = 12, shapes: bool = True, seed: int = 0) -> list[str]:
@@ -30,6 +31,7 @@ def plant_batches(paces: list[RankPace], *, iterations: int = 12, shapes: bool =
     for index in range(iterations):
         begun = [rank.now_ns for rank in ranks]
         for rank in ranks:
+            rank.draw_batch()
             rank.go_forward_and_back()
         end_ns = max(rank.now_ns for rank in ranks) + 300 * US
         for rank, began_ns in zip(ranks, begun, strict=True):
@@ -42,6 +44,8 @@ def plant_batches(paces: list[RankPace], *, iterations: int = 12, shapes: bool =
 class _Rank:
     def __init__(self, number: int, pace: RankPace, shapes: bool, noise: random.Random) -> None:
         self.number, self.pace, self.shapes, self.noise = number, pace, shapes, noise
+        self.lengths = random.Random(f"{noise.random()}") if pace.spread else None
+        self.tokens = pace.tokens
         self.now_ns = 10_000 * US
         self.events: list[dict[str, Any]] = []
 
@@ -60,8 +64,12 @@ class _Rank:
         self.add("cpu_op", name, start_ns, self.now_ns, dimensions, **args)
         self.now_ns += 5 * US
 
+    def draw_batch(self) -> None:
+        if self.lengths is not None:
+            self.tokens = max(round(self.pace.tokens * self.lengths.lognormvariate(0, self.pace.spread)), 1)
+
     def go_forward_and_back(self) -> None:
-        tokens, weights = self.pace.tokens, [FEATURES, FEATURES]
+        tokens, weights = self.tokens, [FEATURES, FEATURES]
         factor = self.pace.slow_batch * tokens / 64
         for layer in range(LAYERS):
             number = {"Sequence number": layer}

@@ -8,22 +8,24 @@ from typing import Any, Final
 import numpy as np
 
 from harness.traces.simulated.jobs import EventJob
-from harness.traces.simulated.shapes import LoopShape, SimulatedFault
+from harness.traces.simulated.shapes import DynamicShapes, LoopShape, SimulatedFault
 
 HEALTHY: Final = ("none", "moving", "all_load")
 COMMON: Final = ("slow_gpu", "slow_host", "data_loader", "gc", "throttling", "none")
 OF_HOSTS: Final = ("slow_host", "data_loader", "gc", "none")
+OF_DYNAMIC: Final = (*COMMON, "unequal_work", "more_kernels")
 # Faults of each layout.
 LAYOUTS: Final[dict[str, tuple[str, ...]]] = {
     "ddp": (*COMMON, "unequal_work", "moving", "all_load"), "accumulation": COMMON, "tp": (*COMMON, "slow_link"),
     "fsdp": (*COMMON, "unequal_work"), "hsdp": (*COMMON, "slow_link"), "launch": OF_HOSTS, "launch_hsdp": OF_HOSTS,
     "pipeline": (*COMMON, "slow_group", "slow_link", "heavy_stage"),
     "sparse": ("slow_gpu", "slow_host", "data_loader", "slow_copy", "gc", "none"),
+    "lengths": OF_DYNAMIC, "lengths_fsdp": OF_DYNAMIC, "experts": OF_DYNAMIC, "experts_fsdp": OF_DYNAMIC,
 }  # fmt: skip
 CAUSES: Final = {
     "slow_gpu": "slow_gpu", "slow_host": "host", "data_loader": "data_loading", "gc": "garbage_collection",
     "throttling": "throttling", "slow_link": "network", "slow_group": "network", "slow_copy": "data_loading",
-    "unequal_work": "unequal_work", "heavy_stage": "stage_imbalance",
+    "unequal_work": "unequal_work", "more_kernels": "unequal_work", "heavy_stage": "stage_imbalance",
 }  # fmt: skip
 _BATCH_COPY_US: Final = 300
 _LEAST_SEEN: Final = 3
@@ -32,6 +34,8 @@ _SIZES: Final[dict[str, list[dict[str, int]]]] = {
     "tp": [{"dp": 2, "tp": 4}, {"dp": 4, "tp": 2}, {"dp": 3, "tp": 4}, {"dp": 4, "tp": 4}],
     "fsdp": [{"shards": 4}, {"shards": 8}, {"shards": 8}],
     "hsdp": [{"shards": 4, "dp": 2}, {"shards": 2, "dp": 4}, {"shards": 4, "dp": 4}],
+    "lengths": [{"dp": 4}, {"dp": 8}, {"dp": 8}], "lengths_fsdp": [{"shards": 4}, {"shards": 8}],
+    "experts": [{"dp": 4}, {"dp": 8}], "experts_fsdp": [{"shards": 4}, {"shards": 8}],
     "launch": [{"dp": 4}, {"dp": 8}], "sparse": [{"dp": 4}, {"dp": 8}],
     "pipeline": [{"pp": 4, "dp": 4}, {"pp": 2, "dp": 4}, {"pp": 4, "dp": 2}, {"pp": 3, "dp": 3}],
 }  # fmt: skip
@@ -41,6 +45,8 @@ _LOOPS: Final = {
     "launch_hsdp": "sharded",
     "pipeline": "staged",
     "sparse": "recommends",
+    "lengths_fsdp": "sharded",
+    "experts_fsdp": "sharded",
 }
 
 
@@ -110,7 +116,22 @@ def _draw_shape(layout: str, source: np.random.Generator) -> LoopShape:
         },
         "launch": partial(_of_launch_bound, source), "launch_hsdp": partial(_of_launch_bound, source),
     }  # fmt: skip
+    if layout.startswith(("lengths", "experts")):
+        dynamic = _draw_dynamic(layout, pick, source)
+        host_rows = dynamic.host_rows or shape.tells != "sequence"  # or nothing would tell which collectives meet
+        shape = replace(shape, dynamic=replace(dynamic, host_rows=host_rows))
     return replace(shape, **size, **of_layout.get(layout, dict)())
+
+
+def _draw_dynamic(layout: str, pick: Callable[..., Any], source: np.random.Generator) -> DynamicShapes:
+    of_experts = {"experts": pick(2, 4, 8), "grouped": source.random() < 0.3, "skips": source.random() < 0.3}
+    return DynamicShapes(
+        spread=source.uniform(0.05, 0.3), expert_spread=source.uniform(0.05, 0.3), evenness=source.uniform(1, 8),
+        quadratic=source.random() < 0.3, tiles=source.random() < 0.5, tile_border=source.uniform(0.3, 1.2),
+        tuned=source.random() < 0.4, fixed_grids=source.random() < 0.25, says_grids=source.random() < 0.9,
+        says_inputs=source.random() < 0.35, host_rows=source.random() < 0.85,
+        **(of_experts if layout.startswith("experts") else {}),
+    )  # fmt: skip
 
 
 def _of_launch_bound(source: np.random.Generator) -> dict[str, float]:
@@ -145,8 +166,8 @@ def _plant(kind: str, layout: str, shape: LoopShape, usual_us: float, source: np
         )
     factors = {
         "slow_gpu": (1.1, 1.6), "slow_host": (1.4, 2.5) if layout.startswith("launch") else (3, 12),
-        "unequal_work": (1.15, 1.6), "moving": (0.08, 0.25), "all_load": (0.3 * usual_us, usual_us),
-        "slow_link": (3, 8), "slow_group": (4, 15), "heavy_stage": (1.15, 1.5),
+        "unequal_work": (1.15, 1.6), "more_kernels": (0.4, 1.5), "moving": (0.08, 0.25),
+        "all_load": (0.3 * usual_us, usual_us), "slow_link": (3, 8), "slow_group": (4, 15), "heavy_stage": (1.15, 1.5),
         "slow_copy": (1 + 0.3 * usual_us / _BATCH_COPY_US, 1 + 0.8 * usual_us / _BATCH_COPY_US),
     }  # fmt: skip
     links = {"tp": ("tp",), "hsdp": ("shard",), "pipeline": ("dp", "p2p")}

@@ -77,7 +77,10 @@ def _write(rank: SimulatedRank, offset_us: float, drift: float, shape: LoopShape
     inside = [row for row in rank.rows if row.node is not None or begin - 0.5 <= row.start < end]
     launched = {row.arguments["correlation"] for row in inside if row.node is None and "correlation" in row.arguments}
     events = []
+    without_host = shape.dynamic is not None and not shape.dynamic.host_rows
     for row in inside:
+        if without_host and row.category in ("cpu_op", "cuda_runtime"):
+            continue
         if row.node is None:
             start, length, process, thread = row.start, row.duration, 4000 + rank.rank, threads[str(row.place)]
         elif row.arguments["correlation"] in launched:

@@ -20,10 +20,25 @@ _BACKWARD = (
 )  # fmt: skip
 
 
-def _run(rank: SimulatedRank, kernels: tuple[tuple[str, float, str, int], ...], name: str = "") -> None:
+_EXPERT = (
+    ("sm90_gemm_expert_up", 1.6, "aten::mm", 528), ("silu_expert_kernel", 0.3, "aten::silu", 128),
+    ("sm90_gemm_expert_down", 1.6, "aten::mm", 264),
+)  # fmt: skip
+_EXPERT_BACKWARD = (
+    ("sm90_gemm_expert_down_dgrad", 1.6, "aten::mm", 264), ("sm90_gemm_expert_down_wgrad", 1.6, "aten::mm", 264),
+    ("silu_expert_backward_kernel", 0.4, "aten::silu_backward", 128),
+    ("sm90_gemm_expert_up_dgrad", 1.5, "aten::mm", 264),
+)  # fmt: skip
+_MORE = (("fake_quantize_kernel", 1.0, "aten::fake_quantize", 256), ("sm90_gemm_up", 1.4, "aten::linear", 528))
+_LEAST_LOAD = 0.02
+_Kernels = tuple[tuple[str, float, str, int], ...]
+
+
+def _run(rank: SimulatedRank, kernels: _Kernels, name: str = "", tokens: float | None = None) -> None:
     begin = rank.time
+    of_batch = rank.batch.tokens if tokens is None else tokens
     for kernel, share, operator, threads in kernels:
-        rank.kernel(kernel, share * rank.shape.kernel_us, operator, threads=threads)
+        rank.kernel(kernel, share * rank.shape.kernel_us, operator, threads=threads, tokens=of_batch)
     if name:
         rank.operator(name, begin)
 
@@ -33,7 +48,14 @@ def attend(rank: SimulatedRank) -> None:
 
 
 def feed_forward(rank: SimulatedRank) -> None:
-    _run(rank, _FORWARD_DENSE)
+    rank.run_more(lambda size: _run(rank, tuple((one[0], size * one[1], *one[2:]) for one in _MORE)))
+    if rank.batch.loads:
+        load = rank.batch.loads[rank.batch.layer]
+        rank.batch.layer += 1
+        _run(rank, (("moe_topk_kernel", 0.1, "aten::topk", 128),))
+        _run_experts(rank, _EXPERT, load)
+    else:
+        _run(rank, _FORWARD_DENSE)
 
 
 def attend_backward(rank: SimulatedRank) -> None:
@@ -41,12 +63,28 @@ def attend_backward(rank: SimulatedRank) -> None:
 
 
 def feed_backward(rank: SimulatedRank) -> None:
-    _run(rank, _BACKWARD_DENSE, "autograd::engine::evaluate_function: AddmmBackward0")
+    if rank.batch.loads:
+        rank.batch.layer -= 1
+        _run_experts(rank, _EXPERT_BACKWARD, rank.batch.loads[rank.batch.layer])
+    else:
+        _run(rank, _BACKWARD_DENSE, "autograd::engine::evaluate_function: AddmmBackward0")
+
+
+def _run_experts(rank: SimulatedRank, kernels: _Kernels, load: list[float]) -> None:
+    dynamic = rank.shape.dynamic
+    assert dynamic is not None
+    if dynamic.grouped:
+        _run(rank, kernels, tokens=sum(load))
+        return
+    for tokens in load:
+        if not (dynamic.skips and tokens < _LEAST_LOAD):
+            _run(rank, kernels, tokens=tokens)
 
 
 def measure_loss(rank: SimulatedRank) -> None:
-    rank.kernel("log_softmax_kernel", 0.5 * rank.shape.kernel_us, "aten::cross_entropy_loss")
-    rank.kernel("nll_loss_kernel", 0.1 * rank.shape.kernel_us, "aten::nll_loss")
+    tokens = rank.batch.tokens
+    rank.kernel("log_softmax_kernel", 0.5 * rank.shape.kernel_us, "aten::cross_entropy_loss", tokens=tokens)
+    rank.kernel("nll_loss_kernel", 0.1 * rank.shape.kernel_us, "aten::nll_loss", tokens=tokens)
 
 
 def optimize(rank: SimulatedRank) -> None:

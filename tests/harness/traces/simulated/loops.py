@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from harness.traces.simulated.groups import ProcessGroups
+from harness.traces.simulated.groups import ProcessGroup, ProcessGroups
 from harness.traces.simulated.layers import (
     attend,
     attend_backward,
@@ -15,7 +15,7 @@ from harness.traces.simulated.nodes import Work
 from harness.traces.simulated.rank import COMPUTE, SimulatedRank, Waits
 
 Loop = Callable[[SimulatedRank, ProcessGroups], Callable[[], Waits]]
-_TENSOR, _BUCKETS, _GATHERS, _SCATTERS, _REPLICAS = 22, 24, 25, 27, 29  # streams
+_TENSOR, _BUCKETS, _GATHERS, _SCATTERS, _REPLICAS, _EXPERTS = 22, 24, 25, 27, 29, 41  # streams
 
 
 def run(rank: SimulatedRank, iteration: Callable[[], Waits]) -> Waits:
@@ -34,6 +34,18 @@ def run(rank: SimulatedRank, iteration: Callable[[], Waits]) -> Waits:
         if shape.marks == "profiler_step":
             rank.annotate(f"ProfilerStep#{20 + number}", begin)
     rank.begin_iteration()
+
+
+def exchange(rank: SimulatedRank, group: ProcessGroup | None) -> None:
+    """Tokens to the experts of all ranks of the group, or back."""
+    if rank.batch.loads and group is not None:
+        behind = [rank.streams[COMPUTE]]
+        elements = round(4096 * 1024 * rank.batch.tokens)
+        rank.join(
+            rank.collective(
+                group, "all_to_allv", 0.4 * rank.shape.net_us, stream=_EXPERTS, after=behind, elements=elements
+            )
+        )
 
 
 def replicated(rank: SimulatedRank, groups: ProcessGroups) -> Callable[[], Waits]:
@@ -58,14 +70,18 @@ def replicated(rank: SimulatedRank, groups: ProcessGroups) -> Callable[[], Waits
         for _ in range(shape.layers):
             attend(rank)
             reduce_tensors()
+            exchange(rank, data)
             feed_forward(rank)
+            exchange(rank, data)
             reduce_tensors()
             yield from rank.keep_queue()
         measure_loss(rank)
         rank.thread = "autograd"
         bucket_us = shape.net_us * shape.layers / shape.buckets
         for layer in reversed(range(shape.layers)):
+            exchange(rank, data)
             feed_backward(rank)
+            exchange(rank, data)
             reduce_tensors()
             attend_backward(rank)
             reduce_tensors()
@@ -111,7 +127,9 @@ def sharded(rank: SimulatedRank, groups: ProcessGroups) -> Callable[[], Waits]:
             rank.join(here)
             rank.kernel("split_with_sizes_copy_out_kernel", 12, "fsdp::split_with_sizes_copy")
             attend(rank)
+            exchange(rank, shards)
             feed_forward(rank)
+            exchange(rank, shards)
             freed.append(rank.streams[COMPUTE])
             yield from rank.keep_queue()
 
@@ -123,7 +141,9 @@ def sharded(rank: SimulatedRank, groups: ProcessGroups) -> Callable[[], Waits]:
                 ahead = gather([freed[-1]] if shape.holds_gathers else [])
             rank.join(here)
             rank.kernel("split_with_sizes_copy_out_kernel", 12, "fsdp::split_with_sizes_copy")
+            exchange(rank, shards)
             feed_backward(rank)
+            exchange(rank, shards)
             attend_backward(rank)
             freed.append(rank.streams[COMPUTE])
             rank.kernel("chunk_cat_cuda_kernel", 12, "fsdp::chunk_cat")

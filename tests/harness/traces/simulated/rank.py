@@ -5,12 +5,13 @@ Guarantees: with and without a fault the same random numbers are drawn, so that 
 
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from harness.traces.simulated.dynamic import Batch, BatchSource, say_dimensions
 from harness.traces.simulated.groups import ProcessGroup
 from harness.traces.simulated.nodes import Work, WorkGraph
 from harness.traces.simulated.shapes import LoopShape, SimulatedFault
@@ -60,6 +61,10 @@ class SimulatedRank:
         self.steps_per_iteration = 0
         self._step, self._correlation, self._external = 0, 10, 1
         self._queued: deque[Work] = deque()
+        self._more = tuple(np.random.default_rng((seed, 31 + number, rank)) for number in range(3))
+        more = fault.factor if self._is_at_fault("unequal_work") else 1.0
+        self.batches = BatchSource(shape.dynamic, shape, seed, rank, more) if shape.dynamic is not None else None
+        self.batch = Batch()
 
     # The host.
 
@@ -103,6 +108,8 @@ class SimulatedRank:
         if self._is_at_fault("data_loader"):
             taken += self.fault.of_iterations.get(self.iteration, 0.0)
         self.time += taken
+        if self.batches is not None:
+            self.batch = self.batches.draw()
         self.annotate("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", begin)
 
     def wait_for(self, node: Work | None, call: str = "cudaStreamSynchronize") -> Waits:
@@ -132,18 +139,36 @@ class SimulatedRank:
         stream: int = COMPUTE,
         threads: int = 128,
         works: bool = True,
+        tokens: float | None = None,
     ) -> Work:
-        """A kernel of the model; without `works` it is none of what slows the model down."""
+        """A kernel of the model; without `works` it is none of what slows the model down.
+
+        With `tokens` it depends on the batch's shape, where those are dynamic.
+        """
         self._collect_garbage()
+        dimensions: dict[str, Any] = {}
+        if self.batches is not None and tokens is not None:
+            shaped = self.batches.shape(name, tokens, threads)
+            name, usual_us, threads = shaped.name, usual_us * shaped.factor, shaped.threads
+            dimensions = say_dimensions(self.shape.dynamic, shaped.dimensions)
         begin = self.time
         launched = self._launch("cudaLaunchKernel")
         length = usual_us * math.exp(self._kernels.normal(0, self.shape.kernel_noise))
         more = self._more_work() if works else 1.0
         node = self._put(Work(launched, length * (self._device_slowness() * more if works else 1.0), []), stream)
         shape = {"grid": [int(threads * more), 1, 1], "block": [256, 1, 1]}
-        self._record_work("kernel", name, stream, node, shape)
-        self.operator(operator, begin)
+        says_grids = self.shape.dynamic is None or self.shape.dynamic.says_grids
+        self._record_work("kernel", name, stream, node, shape if says_grids else {})
+        self.operator(operator, begin, **dimensions)
         return node
+
+    def run_more(self, run: Callable[[float], None]) -> None:
+        """What a rank with more kernels runs beside the others' work, by random numbers of its own."""
+        if self._is_at_fault("more_kernels"):
+            usual = self._kernels, self._host, self._rare
+            self._kernels, self._host, self._rare = self._more
+            run(self.fault.factor)
+            self._kernels, self._host, self._rare = usual
 
     def copy(self, name: str, usual_us: float, *, stream: int = COMPUTE) -> Work:
         launched = self._launch("cudaMemcpyAsync")
@@ -204,6 +229,8 @@ class SimulatedRank:
         return self._host_speed * (self.fault.factor if self._is_at_fault("slow_host") else 1.0)
 
     def _more_work(self) -> float:
+        if self.batches is not None:
+            return 1.0
         if self.fault.kind == "moving":
             return float(np.exp(self.fault.factor * self._lengths[self.iteration]))
         return self.fault.factor if self._is_at_fault("unequal_work") else 1.0

@@ -4,6 +4,26 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
+class DynamicShapes:
+    """Batches of other shapes on each rank and in each iteration (dynamic.py), and what a recorder says of them."""
+
+    spread: float = 0.2  # of the logarithm of a batch's tokens
+    experts: int = 0  # of each rank, in place of dense layers
+    expert_spread: float = 0.2  # of what a rank's experts get in a layer
+    evenness: float = 4.0  # with which it is divided among them
+    grouped: bool = False  # one kernel for all experts of a layer
+    skips: bool = False  # an expert with hardly any tokens launches nothing
+    quadratic: bool = False  # attention over padded lengths
+    tiles: bool = False  # names carry the tile, which depends on the shape
+    tile_border: float = 1.0  # of the usual rows
+    tuned: bool = False  # names and grids carry what each rank's autotuner chose
+    fixed_grids: bool = False  # matrix products are persistent: as many blocks whatever the shape
+    says_grids: bool = True
+    says_inputs: bool = False  # shapes of operators are recorded
+    host_rows: bool = True
+
+
+@dataclass(frozen=True)
 class LoopShape:
     """A training loop (loops.py, pipelines.py), the ranks that run it, and how steady machines and network are."""
 
@@ -35,6 +55,7 @@ class LoopShape:
         "sequence"  # what kernels say of their collective: all, "group" without its number, "host": operators say it
     )
     annotates: bool = True  # a recommender's pipeline names its stages
+    dynamic: DynamicShapes | None = None
 
     @property
     def ranks(self) -> int:
