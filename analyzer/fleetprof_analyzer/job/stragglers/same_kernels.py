@@ -1,18 +1,22 @@
-"""Finds a slow GPU among ranks that nobody shares a role with: by the kernels that they have in common.
+"""How fast a device runs what others run as well: the same kernels, for as many threads.
 
-In a pipeline without data parallelism each stage has one rank, but all stages run the same layers. Guarantees:
-compares only kernels of one name and launch shape, on at least three ranks; pure.
+It tells a slow device from more work, whatever shapes a rank has in an iteration. It also finds slow devices of which
+the own time says nothing: in a pipeline without data parallelism, whose stages share only their layers' kernels, and
+where work moves from rank to rank. Guarantees: pure.
 """
 
-from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, least_z
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
-from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.rank.communication.operations import Signature
+from fleetprof_analyzer.rank.communication.work import LEAST_TOLD, Pace, measure_pace
 from fleetprof_analyzer.trace.trace import Int64s
 
 _SIGMA: Final = 1.4826
@@ -20,62 +24,165 @@ _LEAST_RANKS: Final = 3
 _LEAST_SHARED: Final = 2
 _LEAST_SPREAD: Final = 0.006
 _LEAST_FACTOR: Final = 0.06
+_MORE_CALLS: Final = 0.02
+_OTHER_SIZE: Final = 0.02  # of the threads of a call
 
 
-def kernel_factors(matched: Matched) -> Floats:
-    """log(how many times longer the same kernels take than on the others), shape (R,); nan where too few are shared."""
-    holders: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for number, one in enumerate(matched.ranks):
-        for signature in one.signatures:
-            if signature.median_ns > 0:
-                holders[signature.kernel].append((number, signature.median_ns))
-    ratios: dict[int, list[float]] = defaultdict(list)
-    for members in holders.values():
-        if len(members) < _LEAST_RANKS:
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The launches of some ranks together, by kernel."""
+
+    ranks: int
+    by_kernel: dict[int, Signature]
+
+    @staticmethod
+    def of(ranks: Iterable[Sequence[Signature]]) -> "Kernels":
+        """Of ranks with their kernels."""
+        sums: dict[int, Signature] = {}
+        count = 0
+        for count, signatures in enumerate(ranks, 1):  # noqa: B007
+            for one in signatures:
+                sums[one.kernel] = _add(sums[one.kernel], one) if one.kernel in sums else one
+        return Kernels(count, sums)
+
+    def without(self, signatures: Sequence[Signature]) -> "Kernels":
+        """Without one of these ranks."""
+        left = dict(self.by_kernel)
+        for one in signatures:
+            left[one.kernel] = _add(left[one.kernel], one, -1)
+        return Kernels(self.ranks - 1, {kernel: one for kernel, one in left.items() if one.timed > 0})
+
+
+def _add(one: Signature, other: Signature, sign: int = 1) -> Signature:
+    mine, more = msgspec.structs.astuple(one), msgspec.structs.astuple(other)
+    return Signature(one.kernel, *(a + sign * b for a, b in zip(mine[1:], more[1:], strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """A device beside others: `factor` times as long for the same work; `varies`: launches of a kernel differ in size.
+
+    `fixed` is the share of that time which does not grow with the launches.
+    """
+
+    factor: float
+    varies: bool
+    fixed: float
+    kernels: int  # shared
+
+
+@dataclass(slots=True)
+class _Shared:
+    """Kernels that both sides have: what they took here, what that takes on the others, and what those took."""
+
+    kernels: int = 0
+    took_ns: float = 0.0
+    expected_ns: float = 0.0
+    fixed_ns: float = 0.0
+    usual_ns: float = 0.0
+
+    def add(self, one: Signature, pace: Pace, others: Signature) -> None:
+        self.kernels += 1
+        self.took_ns += _time_ns(one)
+        self.expected_ns += one.count / one.timed * pace.expect_ns(one.timed, one.timed_threads)
+        self.fixed_ns += one.count * pace.fixed_ns
+        self.usual_ns += _time_ns(others)
+
+
+def compare_speed(mine: Sequence[Signature], others: Kernels, *, by_calls: bool = False) -> Speed | None:
+    """None where no kernel is shared. `by_calls`: each has the same work, however many threads it has.
+
+    A kernel whose launches are all of one size may have any work inside: where others vary, these tell. Of ranks that
+    launch as many kernels, those that only one side has stand for each other: they were chosen for the same work.
+    """
+    whole, by_size = _Shared(), _Shared()
+    mine_alone_ns = 0.0
+    for one in mine:
+        same = others.by_kernel.get(one.kernel)
+        if same is None:
+            mine_alone_ns += _time_ns(one)
             continue
-        durations = np.array([duration for _, duration in members], np.float64)
-        for (number, _), ratio in zip(members, np.log(durations / medians_of_others(durations)).tolist(), strict=True):
-            ratios[number].append(ratio)
-    return np.array(
-        [
-            np.median(ratios[number]) if len(ratios[number]) >= _LEAST_SHARED else np.nan
-            for number in range(len(matched.ranks))
-        ]
-    )
+        pace = Pace(same.timed_ns / same.timed, 0.0, 0.0, varies=False) if by_calls else measure_pace(same)
+        whole.add(one, pace, same)
+        if pace.varies or abs(one.timed_threads / one.timed - pace.threads) > _OTHER_SIZE * pace.threads:
+            by_size.add(one, pace, same)
+    varies = not by_calls and by_size.expected_ns >= LEAST_TOLD * whole.expected_ns
+    told = by_size if varies else whole
+    if told.expected_ns <= 0:
+        return None
+    took_ns, expected_ns = told.took_ns, told.expected_ns
+    kernels = {one.kernel for one in mine}
+    lacking_ns = sum(_time_ns(one) for kernel, one in others.by_kernel.items() if kernel not in kernels) / others.ranks
+    calls, usual_calls = (sum(one.count for one in of) for of in (mine, others.by_kernel.values()))
+    if mine_alone_ns and lacking_ns and calls <= (1 + _MORE_CALLS) * usual_calls / others.ranks:
+        took_ns += mine_alone_ns
+        expected_ns += lacking_ns * told.expected_ns * others.ranks / told.usual_ns  # as much larger as the others
+    return Speed(took_ns / expected_ns, varies, max(told.fixed_ns / told.expected_ns, 0.0), whole.kernels)
 
 
-def medians_of_others(values: Floats) -> Floats:
-    """For each of n values, n at least 2, the median of all but it; shape (n,)."""
-    order = np.argsort(values)
-    place = np.empty(len(values), np.intp)
-    place[order] = np.arange(len(values))
-    ordered = values[order]
-    # Without itself what stands behind it moves up by one.
-    low, high = (len(values) - 2) // 2, (len(values) - 1) // 2
-    return np.asarray((ordered[low + (place <= low)] + ordered[high + (place <= high)]) / 2)
+def _time_ns(one: Signature) -> float:
+    return one.count * one.timed_ns / one.timed
+
+
+def given_work_ns(table: OwnTime, rank: int, speed: Speed) -> Floats:
+    """What its kernels would take at the others' pace, ns per iteration, shape (K,); nan where unsaid."""
+    work = table.work[rank]
+    mean = float(np.nanmean(work)) if np.isfinite(work).any() else np.nan
+    return np.asarray((speed.fixed * mean + (1 - speed.fixed) * work) / speed.factor)
 
 
 def find_slow_devices(replay: Replay, table: OwnTime) -> tuple[list[Candidate], dict[int, tuple[Int64s, Int64s]]]:
-    """(candidates among the ranks without peers, their own work and host's time, the device as fast as the others')."""
+    """(candidates, their own work and host's time, the device as fast as the others').
+
+    A rank without peers is compared with all others. Among ranks of one role whose work differs, the own time says
+    little of a device, and the same kernels all.
+    """
     found: list[Candidate] = []
     wanted: dict[int, tuple[Int64s, Int64s]] = {}
-    alone = [rank for rank in range(len(replay.matched.ranks)) if len(table.peers(rank)) == 0]
-    if not alone:
+    if table.on_host or not table.signatures:
         return found, wanted
-    factors = kernel_factors(replay.matched)
-    known = np.flatnonzero(np.isfinite(factors))
-    for rank in known[np.isin(known, alone)]:
-        if len(known) < _LEAST_RANKS:
-            continue
-        others = np.delete(factors[known], np.flatnonzero(known == rank)[0])
-        spread = max(_SIGMA * float(np.median(np.abs(others - np.median(others)))), _LEAST_SPREAD)
-        above = float(factors[rank] - np.median(others))
-        if above > max(least_z(len(others)) * spread, _LEAST_FACTOR):
+    ranks = list(range(len(table.role)))
+    alone = {rank for rank in ranks if len(table.peers(rank)) == 0}
+    roles = {int(role) for role in table.role if (table.role == role).sum() > 1}
+    groups = [(np.flatnonzero(table.role == role).tolist(), False) for role in sorted(roles)]
+    for members, is_alone in [*groups, *([(ranks, True)] if alone else [])]:
+        for rank, above, spread in _find_slow(table, members, whatever_varies=is_alone):
+            if is_alone and rank not in alone:
+                continue
             every = np.ones(table.own_ns.shape[1], np.bool_)
-            found.append(
-                Candidate(int(rank), "persistent", float(np.expm1(above)), every, above / spread, by="kernels")
-            )
-            busy = replay.parts_ns["busy"]
-            less = np.rint(busy * -np.expm1(-above)).astype(np.int64)
-            wanted[int(rank)] = (replay.work_ns - less, replay.host_ns)
+            found.append(Candidate(rank, "persistent", float(np.expm1(above)), every, above / spread, by="kernels"))
+            less = np.rint(replay.parts_ns["busy"] * -np.expm1(-above)).astype(np.int64)
+            wanted[rank] = (replay.work_ns - less, replay.host_ns)
     return found, wanted
+
+
+def _find_slow(table: OwnTime, members: list[int], *, whatever_varies: bool) -> list[tuple[int, float, float]]:
+    """(rank, logarithm of its factor, how far the others are apart) of those that stand out, the slowest first.
+
+    The others are compared without it, because few of them would take its pace for usual.
+    """
+    slow: list[tuple[int, float, float]] = []
+    factors = _factors(table, members, whatever_varies=whatever_varies)
+    while len(factors) >= _LEAST_RANKS:
+        slowest = max(factors, key=lambda rank: factors[rank])
+        if factors[slowest] <= _LEAST_FACTOR:
+            break
+        members = [rank for rank in members if rank != slowest]
+        above, factors = factors[slowest], _factors(table, members, whatever_varies=whatever_varies)
+        others = np.array([*factors.values()] or [0.0])
+        spread = max(_SIGMA * float(np.median(np.abs(others - np.median(others)))), _LEAST_SPREAD)
+        if above <= least_z(len(others)) * spread:
+            break
+        slow.append((slowest, above, spread))
+    return slow
+
+
+def _factors(table: OwnTime, members: list[int], *, whatever_varies: bool) -> dict[int, float]:
+    """Of the ranks that can be compared with the other members, the logarithm of their factor."""
+    together = Kernels.of(table.signatures[rank] for rank in members)
+    speeds = {rank: compare_speed(table.signatures[rank], together.without(table.signatures[rank])) for rank in members}
+    return {
+        rank: float(np.log(speed.factor))
+        for rank, speed in speeds.items()
+        if speed is not None and speed.kernels >= _LEAST_SHARED and (whatever_varies or speed.varies)
+    }

@@ -166,7 +166,7 @@ def extract_operations(
         indices_proven=found.index_from in ("agent", "profiler_step"),
         groups=metadata.groups,
         columns=columns,
-        work=work_by_iteration(trace, source.local, source.local_launch_ns, bounds),
+        work=work_by_iteration(trace, source.local, source.overlapped, source.local_launch_ns, bounds),
         clock_megahertz=clock_by_iteration(samples, bounds) if trace.time_origin == "unix" else [],
         signatures=sign_kernels(trace, source.local, source.overlapped),
         operators=measure_operators(trace, source.thread, bounds),

@@ -40,11 +40,18 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """A kernel (name and launch shape, as a hash) on one rank: how often, and how long where it ran alone (median)."""
+    """A kernel (its name, as a hash) on one rank: how often, and how long beside the threads that it launched.
+
+    The sums are over the calls that ran without communication beside them, over all calls where none did.
+    """
 
     kernel: int
     count: int
-    median_ns: int
+    timed: float  # calls
+    timed_threads: float  # 0 where unsaid
+    squared_threads: float
+    threads_by_ns: float
+    timed_ns: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,7 @@ class RankOperations:
     indices_proven: bool  # the same index is the same iteration on every rank
     groups: list[Group]
     columns: OperationColumns
-    work: list[float] = field(default_factory=list)  # threads launched per iteration, empty where unsaid
+    work: list[float] = field(default_factory=list)  # ns per iteration at its own usual pace, empty where unsaid
     clock_megahertz: list[float | None] = field(default_factory=list)  # median of the device's samples per iteration
     signatures: list[Signature] = field(default_factory=list)
     operators: list[OperatorUse] = field(default_factory=list)  # of the training thread

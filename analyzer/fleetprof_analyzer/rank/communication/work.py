@@ -1,70 +1,126 @@
 """How much a rank was given to do, how fast its kernels were, and how fast its device's clock ran.
 
-Evidence for causes: more work is no fault, the same kernels taking longer are. Guarantees: pure; empty where unsaid.
+Evidence for causes: more work is no fault, the same work taking longer is. Guarantees: pure; empty where unsaid.
 """
 
 import re
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 from fleetprof_api.samples import RankSamples
 
 from fleetprof_analyzer.rank.communication.operations import Signature
 from fleetprof_analyzer.trace.trace import Bools, Int64s, Rows, Shape, Trace
 
-MOST_SIGNATURES: Final = 64
+MOST_SIGNATURES: Final = 128
+_LEAST_VARIATION: Final = 0.02  # of the threads of a kernel, over their mean
+_STEEPEST: Final = 2.0  # no kernel's time grows faster than with the square of its threads
+LEAST_TOLD: Final = 0.1
+"""Of the time: kernels whose launches differ in size tell the pace from there on."""
 _MOST_REMEMBERED: Final = 4096
 _NUMBER: Final = re.compile(rb"\d{1,10}")
 Bounds = Sequence[tuple[int, int]]
+Floats = npt.NDArray[np.float64]
 
 
-def work_by_iteration(trace: Trace, local: Rows, launch_ns: Int64s, bounds: Bounds) -> list[float]:
-    """Threads launched by the kernels of each iteration, grid × block; empty where no kernel says its shape."""
-    if not bounds or not trace.shapes or len(local) == 0:
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What a launch of a kernel takes, by its threads: a line through all launches, where those differ in size."""
+
+    fixed_ns: float
+    thread_ns: float
+    threads: float  # on average
+    varies: bool
+
+    def expect_ns(self, calls: float, threads: float) -> float:
+        """What so many calls with so many threads in all take."""
+        return max(calls * self.fixed_ns + threads * self.thread_ns, 0.0)
+
+
+def measure_pace(launches: Signature) -> Pace:
+    """Of the launches of one kernel, also on several ranks."""
+    calls = launches.timed
+    mean, mean_ns = launches.timed_threads / calls, launches.timed_ns / calls
+    if mean <= 0:
+        return Pace(mean_ns, 0.0, 0.0, varies=False)
+    variance = launches.squared_threads / calls - mean**2
+    if variance <= (_LEAST_VARIATION * mean) ** 2:
+        return Pace(0.0, mean_ns / mean, mean, varies=False)
+    even = mean_ns / mean
+    slope = min(max((launches.threads_by_ns / calls - mean * mean_ns) / variance, 0.0), _STEEPEST * even)
+    return Pace(mean_ns - slope * mean, slope, mean, varies=True)
+
+
+def work_by_iteration(trace: Trace, local: Rows, overlapped: Bools, launch_ns: Int64s, bounds: Bounds) -> list[float]:
+    """What the kernels launched in each iteration take at the rank's own usual pace, ns; empty without kernels.
+
+    It grows as their threads do; how much of it does not, all ranks together tell. The pace is that of kernels whose
+    launches differ in size, where these hold enough: others may have any work inside.
+    """
+    if not bounds or len(local) == 0:
         return []
-    threads = np.array([_threads(shape) for shape in trace.shapes] + [0.0])
     starts = np.array([start for start, _ in bounds], np.int64)
     at = np.searchsorted(starts, launch_ns, side="right") - 1
     inside = (at >= 0) & (launch_ns < np.array([end for _, end in bounds])[np.maximum(at, 0)])
-    total = np.zeros(len(bounds))
-    np.add.at(total, at[inside], threads[local.launch_shape[inside]])
-    return [float(value) for value in total] if total.any() else []
+    threads, took_ns = _threads_of(trace, local), local.duration_ns.astype(np.float64)
+    _, owner, timed, sums = _sum_up(local, overlapped, threads)
+    calls, all_threads, _, _, all_ns = (np.array(values) for values in sums)
+    even_ns = np.divide(all_ns, all_threads, out=np.zeros(len(calls)), where=all_threads > 0)
+    expected_ns = np.where(all_threads[owner] > 0, even_ns[owner] * threads, (all_ns / calls)[owner])
+    varies = [measure_pace(Signature(0, 0, *values)).varies for values in zip(*sums, strict=True)]
+    tell = timed & np.array(varies)[owner]
+    if expected_ns[tell].sum() < LEAST_TOLD * expected_ns[timed].sum():
+        tell = timed
+    whole, told, expected = (
+        np.bincount(at[rows], values[rows], len(bounds))
+        for rows, values in ((inside, took_ns), (inside & tell, took_ns), (inside & tell, expected_ns))
+    )
+    return [float(value) for value in whole * np.divide(expected, told, out=np.ones(len(bounds)), where=told > 0)]
+
+
+def sign_kernels(trace: Trace, local: Rows, overlapped: Bools) -> list[Signature]:
+    """The kernels that took the most time, by name.
+
+    Rows that ran beside communication (`overlapped`) are counted, and left out of the times where others ran alone:
+    it slows them, and it lasts longest on those who wait.
+    """
+    if len(local) == 0:
+        return []
+    threads = _threads_of(trace, local)
+    kernels, owner, _, sums = _sum_up(local, overlapped, threads)
+    count, total_ns = np.bincount(owner), np.bincount(owner, local.duration_ns)
+    return [
+        Signature(
+            zlib.crc32(trace.names[kernels[number]].encode()), int(count[number]), *(values[number] for values in sums)
+        )
+        for number in np.argsort(-total_ns, kind="stable")[:MOST_SIGNATURES].tolist()
+    ]
+
+
+def _sum_up(local: Rows, overlapped: Bools, threads: Floats) -> tuple[list[int], Int64s, Bools, list[list[float]]]:
+    """(names, which of them each row has, which rows are timed, the sums of `Signature` over these for each name)."""
+    names, owner = np.unique(local.name, return_inverse=True)
+    alone = ~overlapped
+    timed = alone | (np.bincount(owner, alone, len(names)) == 0)[owner]
+    x, y, of = threads[timed], local.duration_ns[timed].astype(np.float64), owner[timed]
+    weights = (np.ones(len(of)), x, x * x, x * y, y)
+    return names.tolist(), owner, timed, [np.bincount(of, values, len(names)).tolist() for values in weights]
+
+
+def _threads_of(trace: Trace, local: Rows) -> Floats:
+    """Launched by each row, grid × block; 0 where it says no shape."""
+    return np.array([*(_threads(shape) for shape in trace.shapes), 0.0])[local.launch_shape]
 
 
 @lru_cache(_MOST_REMEMBERED)
 def _threads(shape: Shape) -> float:
     return float(prod(prod(float(number) for number in _NUMBER.findall(part)) for part in shape))
-
-
-def sign_kernels(trace: Trace, local: Rows, overlapped: Bools) -> list[Signature]:
-    """The kernels that took the most time, by name and launch shape; of duration 0 where none ran alone.
-
-    Rows that ran beside communication (`overlapped`) are counted, and left out of the duration: it slows them, and it
-    lasts longest on those who wait.
-    """
-    if len(local) == 0 or overlapped.all():
-        return []
-    key = local.name.astype(np.int64) * (len(trace.shapes) + 1) + local.launch_shape + 1
-    keys, owner = np.unique(key, return_inverse=True)
-    count, total = np.bincount(owner), np.zeros(len(keys), np.int64)
-    np.add.at(total, owner[~overlapped], local.duration_ns[~overlapped])
-    by_owner, ends = np.argsort(owner, kind="stable"), np.cumsum(count)
-    signatures = []
-    for number in np.argsort(-total, kind="stable")[:MOST_SIGNATURES].tolist():
-        here = by_owner[ends[number - 1] if number else 0 : ends[number]]
-        durations = np.sort(local.duration_ns[here[~overlapped[here]]])
-        name, shape = divmod(int(keys[number]), len(trace.shapes) + 1)
-        text = trace.names[name].encode() + (b"" if shape == 0 else b"%b%b" % trace.shapes[shape - 1])
-        signatures.append(Signature(zlib.crc32(text), int(count[number]), _median(durations) if len(durations) else 0))
-    return signatures
-
-
-def _median(ordered: Int64s) -> int:
-    return int(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) // 2
 
 
 def clock_by_iteration(samples: RankSamples | None, bounds: Bounds) -> list[float | None]:

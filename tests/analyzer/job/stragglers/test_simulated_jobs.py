@@ -29,6 +29,10 @@ FAULTS = [
     ("pipeline", "throttling", 101001),
     # As much work as the peers', where only the host shows the fault.
     ("accumulation", "data_loader", 3001), ("launch_hsdp", "gc", 3001),
+    # Lengths, or tokens per expert, that differ from rank to rank and from iteration to iteration.
+    ("lengths", "slow_gpu", 5000), ("lengths", "throttling", 5001), ("lengths", "data_loader", 5001),
+    ("lengths_fsdp", "throttling", 6002), ("lengths_fsdp", "gc", 6004), ("lengths_fsdp", "slow_gpu", 6000),
+    ("experts", "unequal_work", 6002), ("experts", "gc", 5001), ("experts_fsdp", "throttling", 6003),
 ]  # fmt: skip
 
 

@@ -10,7 +10,6 @@ import pytest
 from fleetprof_analyzer.capture.folder import summarise_file
 from fleetprof_analyzer.job.stragglers.replay.alignment import align_clocks, ends_together
 from fleetprof_analyzer.job.stragglers.replay.matching import match
-from fleetprof_analyzer.job.stragglers.same_kernels import medians_of_others
 from fleetprof_analyzer.rank.communication.operations import RankOperations, UnreadableOperations, decode, encode
 from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.trace.problems import Problems
@@ -22,8 +21,6 @@ from harness.traces.planted.jobs import PlantedJob
 from harness.traces.planted.shapes import JobShape, PlantedFault
 from harness.traces.planted.traces_of_jobs import Clarity, json_of, samples_of, traces_of
 from harness.traces.straggler_sections import stragglers_of, stragglers_of_summaries
-from hypothesis import given
-from hypothesis import strategies as st
 
 SHAPES = (
     JobShape(dp=8, layers=3), JobShape(dp=4, tp=4, layers=2), JobShape(dp=4, pp=4, microbatches=4, layers=2),
@@ -139,8 +136,8 @@ def test_a_rank_that_is_given_more_work_throughout_is_named_for_it() -> None:
     found = found_in(operations_of(job, traces_of(job, CLEAR, 11)))
     assert [(one.rank, one.cause) for one in found.ranks] == [(3, "unequal_work")]
     (evidence,) = found.ranks[0].evidence
-    assert (evidence.measure, evidence.usual) == ("threads that its kernels launch, over the peers'", 100)
-    assert evidence.value == pytest.approx(130, abs=3)
+    assert (evidence.measure, evidence.usual) == ("what its kernels were launched for, at the peers' pace", 100)
+    assert evidence.value == pytest.approx(126, abs=1)  # its optimizer has as much to do as elsewhere
     assert found.clocks is not None
     assert found.clocks.residual_median_ns < 20_000  # the planted clocks drift by some µs over the window
     assert found.clocks.unaligned == []
@@ -291,10 +288,3 @@ def test_the_words_hold_no_control_character_of_a_trace() -> None:
     assert lines[0] == "The others wait for rank 1"
     assert lines[1].startswith("  rank    1  late by ")
     assert all(len(line) <= 80 for line in lines)
-
-
-@given(st.lists(st.floats(1, 1e9), min_size=2, max_size=12))
-def test_the_median_of_the_others_is_that_without_oneself(values: list[float]) -> None:
-    every = np.array(values)
-    alone = [float(np.median(np.delete(every, number))) for number in range(len(values))]
-    assert medians_of_others(every).tolist() == alone

@@ -10,6 +10,7 @@ from fleetprof_api.report.stragglers import Evidence
 
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.job.stragglers.same_kernels import Kernels, compare_speed, given_work_ns
 from fleetprof_analyzer.trace.trace import Bools
 
 _MOST_OF: Final = 0.5
@@ -38,6 +39,26 @@ def find_slower_clock(table: OwnTime, candidate: Candidate) -> list[Evidence]:
             measure="clock of the device", value=round(float(np.median(sampled))), usual=round(float(usual)), unit="MHz"
         )
     ]
+
+
+def measure_slowness(table: OwnTime, rank: int) -> Floats:
+    """By what share the device took longer for its work than at the others' speed, per iteration, shape (K,).
+
+    The others are its peers, without any all ranks. Where its work is not known the peers' median is its measure, and
+    without peers its own fastest iteration.
+    """
+    busy, peers = table.parts_ns["busy"].astype(np.float64), table.peers(rank).tolist()
+    others = peers or [other for other in range(len(busy)) if other != rank]
+    speed = None
+    if table.signatures:
+        speed = compare_speed(table.signatures[rank], Kernels.of(table.signatures[other] for other in others))
+    if speed is not None:
+        work = given_work_ns(table, rank, speed)
+        if np.isfinite(work).all() and (work > 0).all():
+            # Both are as long as the kernels took, but for what ran at the same time.
+            return np.asarray(busy[rank] / work * (speed.factor * work.sum() / busy[rank].sum()) - 1)
+    usual = np.median(busy[peers], axis=0) if peers else busy[rank].min()
+    return np.asarray(busy[rank] / np.maximum(usual, 1) - 1)
 
 
 def comes_and_goes(excess: Floats, candidate: Candidate, *, beside_peers: bool) -> bool:

@@ -4,7 +4,7 @@ Guarantees: pure; a cause is named only where one part holds half of the excess,
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -12,7 +12,7 @@ from fleetprof_api.report.stragglers import Cause, Evidence
 
 from fleetprof_analyzer.job.stragglers.causes import peers as reference
 from fleetprof_analyzer.job.stragglers.causes.cores import find_contention
-from fleetprof_analyzer.job.stragglers.causes.devices import comes_and_goes, find_slower_clock
+from fleetprof_analyzer.job.stragglers.causes.devices import comes_and_goes, find_slower_clock, measure_slowness
 from fleetprof_analyzer.job.stragglers.causes.loaders import loading_ns
 from fleetprof_analyzer.job.stragglers.causes.operators import (
     OperatorWork,
@@ -22,11 +22,10 @@ from fleetprof_analyzer.job.stragglers.causes.operators import (
 )
 from fleetprof_analyzer.job.stragglers.causes.pauses import find_collections
 from fleetprof_analyzer.job.stragglers.causes.rhythm import find_rhythm
-from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import describe_same_sizes
+from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import SAME_COUNT, describe_same_sizes
 from fleetprof_analyzer.job.stragglers.causes.unequal_work import (
     compare_operators,
-    more_kernels,
-    more_threads,
+    find_more_on_device,
     runs_more,
 )
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
@@ -67,11 +66,10 @@ def explain_device(table: OwnTime, candidate: Candidate) -> Explained:
         unit="%",
     )
     slower = find_slower_clock(table, candidate)
-    busy = table.parts_ns["busy"][candidate.rank].astype(np.float64)
-    # Nobody does the same work, so its own fastest iterations tell.
-    above = busy - busy.min()
-    swings = float(np.median(above)) > _LEAST_SWING * busy.min() and comes_and_goes(
-        above, candidate, beside_peers=False
+    slowness = measure_slowness(table, candidate.rank)
+    late = replace(candidate, iterations=slowness > slowness.max() / 2)
+    swings = float(slowness.max()) > _LEAST_SWING and comes_and_goes(
+        slowness, late, beside_peers=len(table.peers(candidate.rank)) > 0
     )
     return Explained("throttling" if slower or swings else "slow_gpu", [longer, *slower])
 
@@ -90,20 +88,18 @@ def explain_loader(table: OwnTime, candidate: Candidate) -> Explained:
 def explain_work(table: OwnTime, candidate: Candidate) -> Explained:
     """The cause of a candidate that was given more to do than its peers, with how much more."""
     work = compare_operators(table, candidate.rank)
-    more = more_threads(table, candidate)
     sized = describe_work(work) if work is not None and work.sizes is not None else []
+    more = find_more_on_device(table, candidate)
     if more is not None:
-        launched = Evidence(
-            measure="threads that its kernels launch, over the peers'", value=round(100 * (1 + more), 1), usual=100,
-            unit="%",
+        given = Evidence(
+            measure="what its kernels were launched for, at the peers' pace",
+            value=round(100 * (1 + more.share), 1), usual=100, unit="%",
         )  # fmt: skip
-        return Explained("unequal_work", [*sized, launched])
-    extra = more_kernels(table, candidate)
-    if extra is not None:
         ran = Evidence(
-            measure="kernels", value=round(extra.here, 1), usual=round(extra.usual, 1), unit="calls per iteration"
+            measure="kernels", value=round(more.calls, 1), usual=round(more.usual_calls, 1), unit="calls per iteration"
         )
-        return Explained("unequal_work", [*sized, ran])
+        differs = abs(more.calls - more.usual_calls) > SAME_COUNT * more.usual_calls
+        return Explained("unequal_work", [*sized, given, *([ran] if differs else [])])
     return Explained("unequal_work", [] if work is None else describe_work(work))
 
 
@@ -166,7 +162,7 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
         slower = find_slower_clock(table, candidate)
         evidence += slower
         throttled = bool(slower) or comes_and_goes(
-            own["busy"][rank] - usual["busy"], candidate, beside_peers=len(peers) > 0
+            measure_slowness(table, rank), candidate, beside_peers=len(peers) > 0
         )
         cause = "throttling" if throttled else "slow_gpu"
     return Explained(cause, evidence, every or 0)

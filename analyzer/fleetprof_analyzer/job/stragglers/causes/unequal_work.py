@@ -1,11 +1,10 @@
-"""Which ranks have more to do than their peers: by the sizes of their tensors, by the threads that kernels launch, by
-kernels that the peers do not run, or by operators at their medians.
+"""Which ranks have more to do than their peers: by what their kernels would take at the peers' pace, by the sizes of
+their tensors, or by operators at their medians.
 
 What differs from iteration to iteration is moving work, no rank's own; these are ranks that have more throughout.
 Guarantees: pure; on a device only what was launched counts, never how long it took.
 """
 
-import itertools
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,12 +13,10 @@ import numpy as np
 from fleetprof_analyzer.job.stragglers.causes.operators import OperatorWork, compare_work
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
-from fleetprof_analyzer.rank.communication.operations import Signature
-from fleetprof_analyzer.rank.communication.work import MOST_SIGNATURES
-from fleetprof_analyzer.trace.trace import Bools
+from fleetprof_analyzer.job.stragglers.same_kernels import Kernels, compare_speed, given_work_ns
 
 _EXPLAINED: Final = 0.5  # of the excess
-_MOST_FEWER: Final = 0.25  # of what a rank has more of
+_LEAST_SHARE: Final = 0.75  # of the late iterations: work that moves has no such part in what else is late
 _LEAST_EXCESS: Final = 0.1  # of what peers take for their operators, at their medians
 _MOST_TOLD_BY_RUNS: Final = 1.0  # more work than the peers' all; waits for a core lengthen operators without end
 _LEAST_SAMPLED: Final = 5  # iterations
@@ -27,87 +24,44 @@ _LEAST_OWN_EXCESS: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class MoreKernels:
-    """Kernels per iteration, on the rank and on its peers."""
+class MoreOnDevice:
+    """What a rank's device was given more than its peers', as a share at their pace; kernels per iteration."""
 
-    here: float
-    usual: float
-
-
-def has_larger_tensors(table: OwnTime, candidate: Candidate) -> bool:
-    """Whether a rank that is late throughout was given so much larger tensors that its device is busy for longer."""
-    work = compare_operators(table, candidate.rank) if candidate.pattern == "persistent" else None
-    if work is None or work.sizes is None or not work.sizes.larger:
-        return False
-    peers, busy = table.peers(candidate.rank), table.parts_ns["busy"]
-    more_own, more_busy = (
-        float(np.median((values[candidate.rank] - np.median(values[peers], axis=0))[candidate.iterations]))
-        for values in (table.own_ns, busy)
-    )
-    enough = work.sizes.share > _EXPLAINED * _excess(table, candidate.rank, candidate.iterations)
-    return enough and more_busy >= _EXPLAINED * more_own
+    share: float
+    calls: float
+    usual_calls: float
 
 
-def more_threads(table: OwnTime, candidate: Candidate) -> float | None:
-    """How many more threads the rank's kernels launch, as a share of the peers'; None where that is not its excess.
-
-    Where tensors are known to be no larger than the peers', other kernels were chosen for the same work.
-    """
-    peers = table.peers(candidate.rank)
-    if len(peers) == 0:
+def find_more_on_device(table: OwnTime, candidate: Candidate) -> MoreOnDevice | None:
+    """What the rank's device was given in its late iterations; None where that is not half of what it is late by."""
+    rank, peers = candidate.rank, table.peers(candidate.rank)
+    if len(peers) == 0 or table.on_host or not table.signatures:
         return None
-    mine, theirs = table.work[candidate.rank], np.median(table.work[peers], axis=0)
-    known = candidate.iterations & np.isfinite(mine) & np.isfinite(theirs) & (theirs > 0)
-    work = compare_operators(table, candidate.rank)
-    is_alike = work is not None and work.sizes is not None and not work.sizes.larger
-    if is_alike or not known.any():
+    own_ns, late = table.own_ns, candidate.iterations
+    work = compare_operators(table, rank)
+    sizes = None if work is None else work.sizes
+    others = Kernels.of(table.signatures[peer] for peer in peers.tolist())
+    # Of the same tensors whose kernels launch more threads other kernels were chosen.
+    speed = compare_speed(table.signatures[rank], others, by_calls=sizes is not None)
+    if speed is None:
         return None
-    more = float(np.median(mine[known] / theirs[known])) - 1
-    return more if more > _EXPLAINED * _excess(table, candidate.rank, known) else None
-
-
-def more_kernels(table: OwnTime, candidate: Candidate) -> MoreKernels | None:
-    """What the rank's device does beside all that its peers' devices do; None where that is not its excess.
-
-    Where the rank lacks kernels of its peers, other kernels were chosen for the same work.
-    """
-    peers = table.peers(candidate.rank)
-    if candidate.pattern != "persistent" or len(peers) == 0 or not table.signatures:
+    even = replace(speed, factor=1.0)
+    given_ns = given_work_ns(table, rank, speed)
+    usual_ns = np.median([given_work_ns(table, peer, even) for peer in peers.tolist()], axis=0)
+    known = late & np.isfinite(given_ns) & np.isfinite(usual_ns)
+    if not known.any():
         return None
-    mine = {one.kernel: one for one in table.signatures[candidate.rank]}
-    theirs = [{one.kernel: one for one in table.signatures[peer]} for peer in peers.tolist()]
-    # A kernel that a list does not hold may have been cut off at its end.
-    least = max((min(_time(one) for one in of.values()) for of in theirs if len(of) >= MOST_SIGNATURES), default=0)
-    extra = fewer = usual = times = usual_times = 0.0
-    for kernel in {*mine, *itertools.chain(*theirs)}:
-        held = [of[kernel] for of in theirs if kernel in of]
-        often = float(np.median([of[kernel].count if kernel in of else 0 for of in theirs]))
-        one = mine.get(kernel) or held[0]
-        here = mine[kernel].count if kernel in mine else 0
-        # On some of them it may never have run without communication beside it.
-        known = [other.median_ns for other in held if other.median_ns] or [one.median_ns]
-        duration_ns = float(np.median(known))
-        usual, usual_times, times = usual + often * duration_ns, usual_times + often, times + here
-        if (kernel in mine and held) or _time(one) > least:
-            extra += max(here - often, 0.0) * duration_ns
-            fewer += max(often - here, 0.0) * duration_ns
-    busy = table.parts_ns["busy"]
-    level = float(np.median(busy[peers].sum(axis=1))) / max(float(np.median(table.own_ns[peers].sum(axis=1))), 1.0)
-    more = (extra - fewer) / usual * min(level, 1.0) if usual else 0.0
-    if fewer > _MOST_FEWER * extra or more <= _EXPLAINED * _excess(table, candidate.rank, candidate.iterations):
+    more_ns = given_ns - usual_ns
+    if sizes is not None:
+        more_ns = np.maximum(more_ns, sizes.share * usual_ns)
+    late_ns = own_ns[rank] - np.median(own_ns[peers], axis=0)
+    explained = more_ns >= _EXPLAINED * np.maximum(late_ns, _LEAST_OWN_EXCESS * own_ns[rank].mean())
+    enough = more_ns[known].mean() >= _EXPLAINED * late_ns[known].mean()
+    if not enough or explained[known].mean() < _LEAST_SHARE:
         return None
-    count = busy.shape[1]
-    return MoreKernels(times / count, usual_times / count)
-
-
-def _time(one: Signature) -> int:
-    return one.count * one.median_ns
-
-
-def _excess(table: OwnTime, rank: int, iterations: Bools) -> float:
-    """By how much its own time exceeds the peers'; what only its host shows may not exceed it at all."""
-    own = np.median(table.own_ns[table.peers(rank)], axis=0)[iterations]
-    return max(float(np.median(table.own_ns[rank][iterations] / np.maximum(own, 1))) - 1, _LEAST_OWN_EXCESS)
+    calls = [sum(one.count for one in signatures) / own_ns.shape[1] for signatures in table.signatures]
+    share = float(more_ns[known].mean() / usual_ns[known].mean())
+    return MoreOnDevice(share, calls[rank], float(np.median([calls[peer] for peer in peers.tolist()])))
 
 
 def compare_operators(table: OwnTime, rank: int) -> OperatorWork | None:
@@ -125,11 +79,7 @@ def weigh_work(table: OwnTime, candidates: list[Candidate], *, on_host: bool) ->
     """
     kept = []
     for candidate in candidates:
-        more = more_threads(table, candidate) if candidate.by == "peers" else None
-        larger = candidate.by == "peers" and not on_host and has_larger_tensors(table, candidate)
-        if candidate.by == "peers" and more is None and not larger and not on_host:
-            larger = more_kernels(table, candidate) is not None
-        if more is None and not larger:
+        if candidate.by != "peers" or find_more_on_device(table, candidate) is None:
             kept.append(candidate)
         elif candidate.pattern == "persistent":
             kept.append(replace(candidate, by="work"))

@@ -35,7 +35,7 @@ class OwnTime:
     host_parts_ns: dict[str, Int64s]  # the same by COMPONENTS, without busy
     pause_ns: Int64s  # (R, K): the two longest gaps
     quiet_ns: Int64s  # (R, K): of them without anything on the host
-    work: Floats  # (R, K): threads launched, nan where unsaid
+    work: Floats  # (R, K): of its kernels at its own usual pace, ns; nan where unsaid
     clock_megahertz: Floats  # (R, K), nan where unsaid
     # (R, K), nan where unsaid: the training thread on a core, and ready to run without one
     ran_ns: Floats = field(default_factory=_unsaid)

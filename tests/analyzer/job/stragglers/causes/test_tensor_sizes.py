@@ -3,6 +3,7 @@
 import io
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from fleetprof_analyzer.capture.folder import summarise_file
@@ -12,6 +13,7 @@ from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime, tabulat
 from fleetprof_analyzer.job.stragglers.replay.matching import match
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.replay.roles import find_roles
+from fleetprof_analyzer.rank.communication.operations import Signature
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.trace.problems import Problems
@@ -28,9 +30,9 @@ LATE_RANK = 2
 
 
 def judged(late: RankPace, *, shapes: bool = True) -> Stragglers:
-    """The verdict over four ranks of which one is so."""
+    """The verdict over four ranks of which one is so; lengths differ on all of them as on it."""
     summaries = []
-    paces = [late if rank == LATE_RANK else RankPace() for rank in range(4)]
+    paces = [late if rank == LATE_RANK else RankPace(spread=late.spread) for rank in range(4)]
     for rank, text in enumerate(plant_batches(paces, shapes=shapes)):
         summary = summarise_file(
             lambda text=text: io.BytesIO(text.encode()),  # type: ignore[misc]
@@ -57,6 +59,10 @@ SLOW_FOR_THE_BATCH = RankPace(
     (RankPace(tokens=192, slow_step=3),                True,  "unequal_work"),
     (RankPace(tokens=192, slow_step=3),                False, "host"),
     (RankPace(tokens=70, slow_batch=4),                True,  "host"),  # a little more work does not explain it
+    (RankPace(tokens=128, spread=0.2),                 True,  "unequal_work"),  # lengths differ from batch to batch
+    (RankPace(tokens=128, spread=0.2),                 False, "unequal_work"),
+    (RankPace(slow_batch=2, slow_step=2, spread=0.2),  True,  "host"),
+    (RankPace(slow_batch=2, slow_step=2, spread=0.2),  False, "host"),
 ])  # fmt: skip
 def test_the_cause(late: RankPace, shapes: bool, cause: str) -> None:
     found = judged(late, shapes=shapes)
@@ -146,6 +152,10 @@ def test_sizes_alone_suspect_a_rank_that_has_much_more(elements: int, suspected:
 SHAPE = JobShape(dp=8, layers=3)
 
 
+def without_threads(kernel: Signature) -> Signature:
+    return msgspec.structs.replace(kernel, timed_threads=0.0, squared_threads=0.0, threads_by_ns=0.0)
+
+
 def judged_on_devices(fault: PlantedFault, late: OperatorUse | None, *, threads: bool = True) -> Stragglers:
     """The verdict over eight GPUs, of which rank 3 says `late` of its operators and the others what is usual."""
     job = PlantedJob(SHAPE, fault, 11)
@@ -153,7 +163,7 @@ def judged_on_devices(fault: PlantedFault, late: OperatorUse | None, *, threads:
         replace(
             one,
             operators=[] if late is None else [late if one.rank == 3 else uses()],
-            work=one.work if threads else [],
+            signatures=one.signatures if threads else [without_threads(kernel) for kernel in one.signatures],
         )
         for one in operations_of(job, traces_of(job, Clarity(), 11))
     ]
