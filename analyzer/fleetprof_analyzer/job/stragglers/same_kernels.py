@@ -24,7 +24,7 @@ _LEAST_RANKS: Final = 3
 _LEAST_SHARED: Final = 2
 _LEAST_SPREAD: Final = 0.006
 _LEAST_FACTOR: Final = 0.06
-_MORE_CALLS: Final = 0.02
+_OTHER_CALLS: Final = 0.05
 _OTHER_SIZE: Final = 0.02  # of the threads of a call
 
 
@@ -92,32 +92,32 @@ class _Shared:
 def compare_speed(mine: Sequence[Signature], others: Kernels, *, by_calls: bool = False) -> Speed | None:
     """None where no kernel is shared. `by_calls`: each has the same work, however many threads it has.
 
-    A kernel whose launches are all of one size may have any work inside: where others vary, these tell. Of ranks that
-    launch as many kernels, those that only one side has stand for each other: they were chosen for the same work.
+    A kernel whose launches are all of one size may have any work inside: where others vary, these tell. Kernels that
+    only one side has stand for each other where they are as many: they were chosen for the same work.
     """
     whole, by_size = _Shared(), _Shared()
-    mine_alone_ns = 0.0
     for one in mine:
         same = others.by_kernel.get(one.kernel)
         if same is None:
-            mine_alone_ns += _time_ns(one)
             continue
         pace = Pace(same.timed_ns / same.timed, 0.0, 0.0, varies=False) if by_calls else measure_pace(same)
         whole.add(one, pace, same)
         if pace.varies or abs(one.timed_threads / one.timed - pace.threads) > _OTHER_SIZE * pace.threads:
             by_size.add(one, pace, same)
     varies = not by_calls and by_size.expected_ns >= LEAST_TOLD * whole.expected_ns
-    told = by_size if varies else whole
-    if told.expected_ns <= 0:
+    sums = by_size if varies else whole
+    if sums.expected_ns <= 0:
         return None
-    took_ns, expected_ns = told.took_ns, told.expected_ns
+    took_ns, expected_ns = sums.took_ns, sums.expected_ns
     kernels = {one.kernel for one in mine}
-    lacking_ns = sum(_time_ns(one) for kernel, one in others.by_kernel.items() if kernel not in kernels) / others.ranks
-    calls, usual_calls = (sum(one.count for one in of) for of in (mine, others.by_kernel.values()))
-    if mine_alone_ns and lacking_ns and calls <= (1 + _MORE_CALLS) * usual_calls / others.ranks:
-        took_ns += mine_alone_ns
-        expected_ns += lacking_ns * told.expected_ns * others.ranks / told.usual_ns  # as much larger as the others
-    return Speed(took_ns / expected_ns, varies, max(told.fixed_ns / told.expected_ns, 0.0), whole.kernels)
+    alone = [one for one in mine if one.kernel not in others.by_kernel]
+    lacking = [one for kernel, one in others.by_kernel.items() if kernel not in kernels]
+    calls, lacking_calls = sum(one.count for one in alone), sum(one.count for one in lacking) / others.ranks
+    if alone and lacking and abs(calls - lacking_calls) <= _OTHER_CALLS * lacking_calls:
+        larger = sums.expected_ns / sums.usual_ns  # and these as well, beside what all of the others took
+        took_ns += sum(_time_ns(one) for one in alone)
+        expected_ns += larger * sum(_time_ns(one) for one in lacking)
+    return Speed(took_ns / expected_ns, varies, max(sums.fixed_ns / sums.expected_ns, 0.0), whole.kernels)
 
 
 def _time_ns(one: Signature) -> float:

@@ -77,11 +77,13 @@ def work_by_iteration(trace: Trace, local: Rows, overlapped: Bools, launch_ns: I
     tell = timed & np.array(varies)[owner]
     if expected_ns[tell].sum() < LEAST_TOLD * expected_ns[timed].sum():
         tell = timed
-    whole, told, expected = (
+    whole, timed_ns, expected = (
         np.bincount(at[rows], values[rows], len(bounds))
         for rows, values in ((inside, took_ns), (inside & tell, took_ns), (inside & tell, expected_ns))
     )
-    return [float(value) for value in whole * np.divide(expected, told, out=np.ones(len(bounds)), where=told > 0)]
+    return [
+        float(value) for value in whole * np.divide(expected, timed_ns, out=np.ones(len(bounds)), where=timed_ns > 0)
+    ]
 
 
 def sign_kernels(trace: Trace, local: Rows, overlapped: Bools) -> list[Signature]:

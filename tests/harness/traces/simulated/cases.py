@@ -54,7 +54,8 @@ _LOOPS: Final = {
 class SimulatedCase:
     """A job with its fault, and what an iteration would save without it; a heavy stage's work would go to all stages.
 
-    What comes and goes can be told where three iterations have it, beside the first, at which the window's edge lies.
+    What comes and goes can be told where three iterations have it, beside the first, at which the window's edge lies,
+    and one has not.
     """
 
     layout: str
@@ -66,7 +67,8 @@ class SimulatedCase:
     @property
     def identifiable(self) -> bool:
         recorded = [number for number in self.job.fault.of_iterations if number > self.job.shape.warm]
-        return self.kind not in ("gc", "throttling") or len(recorded) >= _LEAST_SEEN
+        comes_and_goes = _LEAST_SEEN <= len(recorded) < self.job.shape.iterations
+        return self.kind not in ("gc", "throttling") or comes_and_goes
 
 
 def draw_simulated(layout: str, kind: str, seed: int) -> SimulatedCase:

@@ -127,6 +127,10 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     mine = {name: float(center(values[rank][late])) for name, values in own.items()}
     theirs = {name: float(center(usual[name][late])) for name in own}
     excess = {name: mine[name] - theirs[name] for name in own}
+    slowness = measure_slowness(table, rank)
+    if on_gpu and len(peers):
+        # What it was given more by chance is no fault of its device.
+        excess["busy"] = float(center((own["busy"][rank] * slowness / (1 + slowness))[late]))
     excess |= _by_host(table, candidate, excess, usual_of)
     total = sum(max(value, 0.0) for value in excess.values()) or 1.0
     evidence = [
@@ -161,9 +165,7 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     elif excess["busy"] >= _MOST_OF * total:
         slower = find_slower_clock(table, candidate)
         evidence += slower
-        throttled = bool(slower) or comes_and_goes(
-            measure_slowness(table, rank), candidate, beside_peers=len(peers) > 0
-        )
+        throttled = bool(slower) or comes_and_goes(slowness, candidate, beside_peers=len(peers) > 0)
         cause = "throttling" if throttled else "slow_gpu"
     return Explained(cause, evidence, every or 0)
 
@@ -219,9 +221,7 @@ def _has_more_work(table: OwnTime, candidate: Candidate, work: OperatorWork, hos
 
     Beside a device operators take what launching and waiting takes, however much work they are given.
     """
-    if on_gpu and work.sizes is None:
-        return False
-    if candidate.pattern != "persistent" or not work.is_more:
+    if on_gpu or candidate.pattern != "persistent" or not work.is_more:
         return False
     if work.sizes is None and not runs_more(table, candidate.rank, work.more_ns / max(work.usual_ns, 1.0)):
         return False
