@@ -67,7 +67,7 @@ class SimulatedCase:
     @property
     def identifiable(self) -> bool:
         recorded = [number for number in self.job.fault.of_iterations if number > self.job.shape.warm]
-        comes_and_goes = _LEAST_SEEN <= len(recorded) < self.job.shape.iterations
+        comes_and_goes = _LEAST_SEEN <= len(recorded) < self.job.shape.iterations - 1
         return self.kind not in ("gc", "throttling") or comes_and_goes
 
 
