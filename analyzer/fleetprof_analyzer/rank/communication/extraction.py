@@ -27,7 +27,7 @@ from fleetprof_analyzer.rank.communication.operations import (
 )
 from fleetprof_analyzer.rank.communication.operator_use import measure_operators
 from fleetprof_analyzer.rank.communication.sources import OperationSource, read_source
-from fleetprof_analyzer.rank.communication.work import clock_by_iteration, sign_kernels, work_by_iteration
+from fleetprof_analyzer.rank.communication.work import choose_timed, clock_by_iteration, sign_kernels, work_by_iteration
 from fleetprof_analyzer.rank.host.by_iteration import ThreadTimes, sum_up
 from fleetprof_analyzer.rank.host.marks import HostMarks
 from fleetprof_analyzer.rank.host.track import Track
@@ -168,7 +168,9 @@ def extract_operations(
         columns=columns,
         work=work_by_iteration(trace, source.local, source.overlapped, source.local_launch_ns, bounds),
         clock_megahertz=clock_by_iteration(samples, bounds) if trace.time_origin == "unix" else [],
-        signatures=sign_kernels(trace, source.local, source.overlapped),
+        signatures=sign_kernels(
+            trace, source.local, choose_timed(source.local, source.overlapped, source.local_launch_ns, bounds)
+        ),
         operators=measure_operators(trace, source.thread, bounds),
         cores=waits_by_iteration(samples, bounds) if trace.time_origin == "unix" else CoreWaits(),
         sampled=trace.recorded_permille is not None and trace.recorded_permille < _WHOLE_PERMILLE,

@@ -23,6 +23,7 @@ _LEAST_VARIATION: Final = 0.02  # of the threads of a kernel, over their mean
 _STEEPEST: Final = 2.0  # no kernel's time grows faster than with the square of its threads
 LEAST_TOLD: Final = 0.1
 """Of the time: kernels whose launches differ in size tell the pace from there on."""
+_LEAST_ALONE: Final = 0.5  # of the time
 _MOST_REMEMBERED: Final = 4096
 _NUMBER: Final = re.compile(rb"\d{1,10}")
 Bounds = Sequence[tuple[int, int]]
@@ -65,11 +66,10 @@ def work_by_iteration(trace: Trace, local: Rows, overlapped: Bools, launch_ns: I
     """
     if not bounds or len(local) == 0:
         return []
-    starts = np.array([start for start, _ in bounds], np.int64)
-    at = np.searchsorted(starts, launch_ns, side="right") - 1
-    inside = (at >= 0) & (launch_ns < np.array([end for _, end in bounds])[np.maximum(at, 0)])
+    at, inside = _place(launch_ns, bounds)
+    timed = choose_timed(local, overlapped, launch_ns, bounds)
     threads, took_ns = _threads_of(trace, local), local.duration_ns.astype(np.float64)
-    _, owner, timed, sums = _sum_up(local, overlapped, threads)
+    _, owner, sums = _sum_up(local, timed, threads)
     calls, all_threads, _, _, all_ns = (np.array(values) for values in sums)
     even_ns = np.divide(all_ns, all_threads, out=np.zeros(len(calls)), where=all_threads > 0)
     expected_ns = np.where(all_threads[owner] > 0, even_ns[owner] * threads, (all_ns / calls)[owner])
@@ -86,16 +86,33 @@ def work_by_iteration(trace: Trace, local: Rows, overlapped: Bools, launch_ns: I
     ]
 
 
-def sign_kernels(trace: Trace, local: Rows, overlapped: Bools) -> list[Signature]:
-    """The kernels that took the most time, by name.
+def choose_timed(local: Rows, overlapped: Bools, launch_ns: Int64s, bounds: Bounds) -> Bools:
+    """The rows whose times tell the pace: those that ran alone, if these hold half of the time in each iteration.
 
-    Rows that ran beside communication (`overlapped`) are counted, and left out of the times where others ran alone:
-    it slows them, and it lasts longest on those who wait.
+    Communication slows what runs beside it, and lasts longest on those who wait. But where it hides what ran in some
+    iterations, all rows tell.
     """
+    if not bounds:
+        return np.ones(len(local), np.bool_)
+    at, inside = _place(launch_ns, bounds)
+    whole, alone = (
+        np.bincount(at[rows], local.duration_ns[rows], len(bounds)) for rows in (inside, inside & ~overlapped)
+    )
+    return ~overlapped if (alone >= _LEAST_ALONE * whole).all() else np.ones(len(local), np.bool_)
+
+
+def _place(launch_ns: Int64s, bounds: Bounds) -> tuple[Int64s, Bools]:
+    """(the iteration of each row, which rows are within one)."""
+    at = np.searchsorted(np.array([start for start, _ in bounds], np.int64), launch_ns, side="right") - 1
+    return at, (at >= 0) & (launch_ns < np.array([end for _, end in bounds])[np.maximum(at, 0)])
+
+
+def sign_kernels(trace: Trace, local: Rows, timed: Bools) -> list[Signature]:
+    """The kernels that took the most time, by name; `timed` rows tell how long they take."""
     if len(local) == 0:
         return []
     threads = _threads_of(trace, local)
-    kernels, owner, _, sums = _sum_up(local, overlapped, threads)
+    kernels, owner, sums = _sum_up(local, timed, threads)
     count, total_ns = np.bincount(owner), np.bincount(owner, local.duration_ns)
     return [
         Signature(
@@ -105,14 +122,13 @@ def sign_kernels(trace: Trace, local: Rows, overlapped: Bools) -> list[Signature
     ]
 
 
-def _sum_up(local: Rows, overlapped: Bools, threads: Floats) -> tuple[list[int], Int64s, Bools, list[list[float]]]:
-    """(names, which of them each row has, which rows are timed, the sums of `Signature` over these for each name)."""
+def _sum_up(local: Rows, timed: Bools, threads: Floats) -> tuple[list[int], Int64s, list[list[float]]]:
+    """(names, which of them each row has, the sums of `Signature` over its timed rows, over all where it has none)."""
     names, owner = np.unique(local.name, return_inverse=True)
-    alone = ~overlapped
-    timed = alone | (np.bincount(owner, alone, len(names)) == 0)[owner]
-    x, y, of = threads[timed], local.duration_ns[timed].astype(np.float64), owner[timed]
+    telling = timed | (np.bincount(owner, timed, len(names)) == 0)[owner]
+    x, y, of = threads[telling], local.duration_ns[telling].astype(np.float64), owner[telling]
     weights = (np.ones(len(of)), x, x * x, x * y, y)
-    return names.tolist(), owner, timed, [np.bincount(of, values, len(names)).tolist() for values in weights]
+    return names.tolist(), owner, [np.bincount(of, values, len(names)).tolist() for values in weights]
 
 
 def _threads_of(trace: Trace, local: Rows) -> Floats:

@@ -3,6 +3,7 @@
 Guarantees: pure; a clock that was not sampled is never blamed.
 """
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from fleetprof_analyzer.trace.trace import Bools
 
 _MOST_OF: Final = 0.5
 _SLOWER_CLOCK: Final = 0.97
+_LEAST_AT_SPEED: Final = 0.1  # of what it took
 _LOW_SHARE: Final = 0.25
 _CLEAR_SHARE: Final = 0.9
 _LEAST_GONE: Final = 2
@@ -53,10 +55,14 @@ def measure_slowness(table: OwnTime, rank: int) -> Floats:
     if table.signatures:
         speed = compare_speed(table.signatures[rank], Kernels.of(table.signatures[other] for other in others))
     if speed is not None:
-        work = given_work_ns(table, rank, speed)
-        if np.isfinite(work).all() and (work > 0).all():
-            # Both are as long as the kernels took, but for what ran at the same time.
-            return np.asarray(busy[rank] / work * (speed.factor * work.sum() / busy[rank].sum()) - 1)
+        given = given_work_ns(table, rank, speed)
+        even = replace(speed, factor=1.0)
+        usual_given = np.median([given_work_ns(table, other, even) for other in peers], axis=0) if peers else given
+        if np.isfinite(given).all() and np.isfinite(usual_given).all() and (given > 0).all():
+            if not peers:
+                return np.asarray(busy[rank] / given * (speed.factor * given.sum() / busy[rank].sum()) - 1)
+            at_speed = np.median(busy[peers], axis=0) + given - usual_given
+            return np.asarray(busy[rank] / np.maximum(at_speed, _LEAST_AT_SPEED * busy[rank]) - 1)
     usual = np.median(busy[peers], axis=0) if peers else busy[rank].min()
     return np.asarray(busy[rank] / np.maximum(usual, 1) - 1)
 
