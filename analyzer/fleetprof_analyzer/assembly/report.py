@@ -14,6 +14,7 @@ from fleetprof_api.ledger import Ledger, RankState
 from fleetprof_api.report.report import HostSeries, KindTotal, Problem, Rank, Report, RequestInfo
 from fleetprof_api.report.start_skew import RankStart, StartSkew
 
+from fleetprof_analyzer.assembly.sections import ReportSections
 from fleetprof_analyzer.job.cost import measure_cost
 from fleetprof_analyzer.job.energy import add_energy, find_worst_gpu
 from fleetprof_analyzer.job.findings.findings import find_findings
@@ -32,6 +33,7 @@ from fleetprof_analyzer.rank.measures.kernels.kernels import (
     merge_kernels,
 )
 from fleetprof_analyzer.rank.measures.kernels.operator_launches import merge_operator_launches
+from fleetprof_analyzer.rank.sections import RankSection
 from fleetprof_analyzer.rank.summary import RankSummary
 from fleetprof_analyzer.trace.problems import ProblemKind
 from fleetprof_analyzer.words.findings import say_findings
@@ -50,49 +52,68 @@ def assemble(
     kernel_classes: Sequence[KernelClass] = (),
 ) -> Report:
     """The report of merged summaries (`summary.merge`). `problems` are those that belong to no trace."""
-    ranks = [
-        msgspec.structs.replace(summary.rank, device_work=list_device_work(summary.kernels))
-        for summary in summaries
-        if summary.rank is not None
-    ]
+    sections = ReportSections()
+    find = sections.find
+    ranks = find("device work of each rank", lambda: _list_ranks(summaries)).otherwise(
+        [s.rank for s in summaries if s.rank]
+    )
     requested_step = None if request is None else request.asked_first_step
-    cost = measure_cost([s.step_times for s in summaries if s.step_times is not None])
-    judged = judge_summaries([(s.rank_number, s.operations, s.operations_bytes) for s in summaries])
+    cost = find("cost", lambda: measure_cost([s.step_times for s in summaries if s.step_times is not None])).or_none()
+    judged = find(
+        "stragglers", lambda: judge_summaries([(s.rank_number, s.operations, s.operations_bytes) for s in summaries])
+    ).or_none()
+    kernels = [(summary.rank_number, summary.kernels) for summary in summaries]
     report = Report(
         made_by=f"fleetprof {__version__}",
         made_unix_ns=made_unix_ns,
         title=title,
         request=request,
-        totals=[total for kind in ("gpu", "cpu") for total in _total(ranks, kind)],
+        totals=find("totals", lambda: [*_total(ranks, "gpu"), *_total(ranks, "cpu")]).otherwise([]),
         ranks=ranks,
-        start=measure_start(ranks, requested_step),
+        start=find("start", lambda: measure_start(ranks, requested_step)).otherwise(StartSkew()),
         capture_cost=None if cost is None else msgspec.structs.replace(cost, method=METHOD_OF_COST),
-        stragglers=None if judged is None else add_silences(say_stragglers(judged), ranks),
+        stragglers=find(
+            "stragglers", lambda: None if judged is None else add_silences(say_stragglers(judged), ranks)
+        ).or_none(),
         ledger=[] if ledger is None else sorted(ledger.entries, key=lambda entry: (entry.rank, entry.process_id)),
         hosts=_join_hosts([summary.host for summary in summaries if summary.host is not None]),
-        kernels=merge_kernels([summary.kernels for summary in summaries]),
-        kernel_outliers=find_outliers([(summary.rank_number, summary.kernels) for summary in summaries]),
-        communication=merge_communication([summary.communication for summary in summaries]),
-        kernel_classes=merge_classes([summary.kernels for summary in summaries]),
+        kernels=find("kernels", lambda: merge_kernels([groups for _, groups in kernels])).otherwise([]),
+        kernel_outliers=find("kernel outliers", lambda: find_outliers(kernels)).otherwise([]),
+        communication=find(
+            "communication", lambda: merge_communication([s.communication for s in summaries])
+        ).otherwise([]),
+        kernel_classes=find("classes of work", lambda: merge_classes([groups for _, groups in kernels])).otherwise([]),
         asked_kernel_classes=list(kernel_classes),
-        launching_operators=merge_operator_launches([summary.operators for summary in summaries]),
+        launching_operators=find(
+            "operators that launch", lambda: merge_operator_launches([s.operators for s in summaries])
+        ).otherwise([]),
+        heterogeneity=find("differences between ranks", lambda: measure_heterogeneity(ranks)).otherwise([]),
+        energy=find("energy", lambda: add_energy(ranks)).or_none(),
+        worst_gpu=find("worst GPU", lambda: find_worst_gpu(ranks, dict(kernels))).or_none(),
+    )
+    suspects = [] if report.stragglers is None else [rank.rank for rank in report.stragglers.ranks]
+    gain = 0.0 if judged is None else judged.loading_gain
+    return msgspec.structs.replace(
+        report,
+        findings=find("findings", lambda: say_findings(find_findings(report, gain), report.stragglers)).otherwise([]),
+        whole_traces=find("whole traces", lambda: choose_whole_traces(ranks, suspects)).otherwise([]),
         problems=[
             *problems,
             *(_missing(ledger, summaries) if ledger is not None else []),
-            *find_doubles([(rank.rank, rank.source) for rank in ranks]),
+            *find("ranks", lambda: find_doubles([(rank.rank, rank.source) for rank in ranks])).otherwise([]),
             *(problem for summary in summaries for problem in summary.problems),
             *_first_step_problems(ranks, requested_step),
+            *sections.problems,
         ],
-        heterogeneity=measure_heterogeneity(ranks),
-        energy=add_energy(ranks),
-        worst_gpu=find_worst_gpu(ranks, {s.rank_number: s.kernels for s in summaries}),
     )
-    suspects = [] if report.stragglers is None else [rank.rank for rank in report.stragglers.ranks]
-    return msgspec.structs.replace(
-        report,
-        findings=say_findings(find_findings(report, 0.0 if judged is None else judged.loading_gain), report.stragglers),
-        whole_traces=choose_whole_traces(ranks, suspects),
-    )
+
+
+def _list_ranks(summaries: Sequence[RankSummary]) -> list[Rank]:
+    return [
+        msgspec.structs.replace(summary.rank, device_work=list_device_work(summary.kernels))
+        for summary in summaries
+        if summary.rank is not None
+    ]
 
 
 def measure_start(ranks: Sequence[Rank], asked_first_step: int | None) -> StartSkew:
@@ -125,11 +146,13 @@ def measure_start(ranks: Sequence[Rank], asked_first_step: int | None) -> StartS
 
 
 def _total(ranks: Sequence[Rank], kind: str) -> list[KindTotal]:
-    chosen = [rank for rank in ranks if rank.kind == kind]
+    chosen = [rank for rank in ranks if rank.kind == kind and RankSection.TIME not in rank.lost]
     if not chosen:
         return []
     time_ns = add([rank.time_ns for rank in chosen])
     idle = [rank.idle_ns for rank in chosen if rank.idle_ns is not None]
+    if len(idle) < len(chosen):  # the causes would not add up to the idle time
+        idle = []
     return [
         KindTotal(
             kind=chosen[0].kind,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from fleetprof_api.report.capture_cost import CaptureCost, Interval, Phase
 
-from fleetprof_analyzer.rank.summary import StepTimes
+from fleetprof_analyzer.rank.step_times import StepTimes
 
 _RESAMPLES: Final = 4000
 _SEED: Final = 20_260_101

@@ -11,13 +11,14 @@ from typing import Final
 
 import msgspec
 import numpy as np
-from fleetprof_api.report.report import HostSeries, Iteration, Problem, Rank
-from fleetprof_api.samples import RankSamples, StepColumns
+from fleetprof_api.report.report import DeviceTime, HostSeries, Iteration, Problem, Rank, TimeBreakdown
+from fleetprof_api.report.report_tables import Stages
+from fleetprof_api.samples import RankSamples
 
 from fleetprof_analyzer.rank.communication.extraction import summarise_operations
-from fleetprof_analyzer.rank.host.marks import read_marks
+from fleetprof_analyzer.rank.host.marks import HostMarks, read_marks
 from fleetprof_analyzer.rank.host.track import read_track
-from fleetprof_analyzer.rank.iterations import RecordingTerms, find_iterations
+from fleetprof_analyzer.rank.iterations import Iterations, RecordingTerms, find_iterations
 from fleetprof_analyzer.rank.measures.breakdown import (
     add,
     find_host_work,
@@ -30,11 +31,15 @@ from fleetprof_analyzer.rank.measures.copies import measure_copies
 from fleetprof_analyzer.rank.measures.core_use import measure_core_use
 from fleetprof_analyzer.rank.measures.course import bound_moments, describe_course
 from fleetprof_analyzer.rank.measures.data_loading import measure_data_loading
-from fleetprof_analyzer.rank.measures.device_time import add_idle, add_iteration_idle, measure_device_time
+from fleetprof_analyzer.rank.measures.device_time import (
+    add_idle,
+    add_iteration_idle,
+    explain_idle,
+    list_devices,
+    list_idle_places,
+)
 from fleetprof_analyzer.rank.measures.devices import DeviceWork, split_devices
 from fleetprof_analyzer.rank.measures.energy import Energies, measure_energy
-from fleetprof_analyzer.rank.measures.host_activity import read_host
-from fleetprof_analyzer.rank.measures.idle.places import find_idle_places
 from fleetprof_analyzer.rank.measures.kernels.kernels import KernelGroup, measure_kernels
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls, find_calls
 from fleetprof_analyzer.rank.measures.kernels.launch_statistics import measure_launches
@@ -43,24 +48,13 @@ from fleetprof_analyzer.rank.measures.memory_peak import measure_memory
 from fleetprof_analyzer.rank.measures.series import device_series, host_series
 from fleetprof_analyzer.rank.measures.stages.labels import Label
 from fleetprof_analyzer.rank.measures.stages.stages import FoundStages, find_stages, sum_up
+from fleetprof_analyzer.rank.sections import Found, RankSection, Sections
+from fleetprof_analyzer.rank.step_times import StepTimes, measure_step_times
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
 
-_STEPS_KEPT: Final = 2000
+_LOST: Final = "a fault of the analyzer lost them"
 _ITERATIONS_KEPT: Final = 400
-
-
-class StepTimes(msgspec.Struct, kw_only=True, frozen=True):
-    """The agent's step times of one rank, and what surrounds the capture on its clock. Unix ns, 0 where unknown."""
-
-    steps: StepColumns
-    steps_per_iteration: int = 1
-    armed_unix_ns: int = 0
-    window_start_unix_ns: int = 0
-    window_end_unix_ns: int = 0
-    first_step: int | None = None  # of the recorded iterations
-    last_step: int | None = None
-    written_unix_ns: int = 0
 
 
 class RankSummary(msgspec.Struct, kw_only=True, frozen=True):
@@ -116,32 +110,43 @@ def summarise(
             source=trace.source, rank_number=rank_number, problems=problems.entries(trace.source, rank_number)
         )
     trace = replace(trace, kernel_classes=terms.kernel_classes)
-    calls = find_calls(trace)
-    works = split_devices(trace)
-    host = read_host(trace) if works else None
-    found = find_iterations(trace, samples, terms, problems)
+    sections = Sections(trace.source, problems)
+    find, has_device = sections.find, bool(trace.rows.on_device.any())
+    calls = find(RankSection.CALLS, lambda: find_calls(trace))
+    # The host of a rank without a device is taken as one.
+    every = find(RankSection.DEVICES, lambda: split_devices(trace) if has_device else [find_host_work(trace)])
+    works: Found[list[DeviceWork]] = every if has_device else Found(([],))
+    found = find(RankSection.ITERATIONS, lambda: find_iterations(trace, samples, terms, problems)).otherwise(
+        Iterations()
+    )
     chosen = terms.choose(found.iterations)[:_ITERATIONS_KEPT]
-    measured = [measure_device_time(trace, work, calls, host, chosen) for work in works if host is not None]
-    devices = [device for device, _, _ in measured]
-    del host
+    idle = find(RankSection.IDLE, lambda: explain_idle(trace, works.value, calls.value, chosen))
+    devices = find(RankSection.TIME, lambda: list_devices(works.value, idle.otherwise([])))
+    bounds = find(RankSection.TIME, lambda: bound_moments(chosen))
+    before = find(RankSection.TIME, lambda: measure_before(every.value, bounds.value))
+    timed = find(RankSection.TIME, lambda: measure_iterations(before.value, len(every.value), chosen))
+    explained = find(
+        RankSection.IDLE, lambda: add_iteration_idle(timed.value, [one.of_iterations for one in idle.value])
+    )
+    iterations = explained.otherwise(timed.otherwise(chosen))
+    track = find(RankSection.CODE, lambda: read_track(samples) if trace.time_origin == "unix" else None).or_none()
+    spans = [(one.start_ns, one.start_ns + one.duration_ns) for one in found.iterations]
+    marks = find(RankSection.CODE, lambda: read_marks(trace, samples, spans)).otherwise(HostMarks())
+    energies = find(RankSection.ENERGY, lambda: _measure_energies(trace, iterations, samples)).otherwise(
+        Energies([None] * len(iterations))
+    )
+    stages = find(RankSection.STAGES, lambda: find_stages(trace, calls.value, iterations, found.marks))
     begin = trace.window_start_ns if trace.window_start_ns is not None else int(trace.rows.start_ns.min())
-    on_host = None if works else find_host_work(trace)
-    bounds = bound_moments(chosen)
-    before = measure_before(works if on_host is None else [on_host], bounds)
-    iterations = measure_iterations(before, max(1, len(works)), chosen)
-    iterations = add_iteration_idle(iterations, [idle_ns for _, idle_ns, _ in measured])
-    track = read_track(samples) if trace.time_origin == "unix" else None
-    marks = read_marks(trace, samples, [(one.start_ns, one.start_ns + one.duration_ns) for one in found.iterations])
-    energies = _measure_energies(trace, iterations, samples)
-    stages = find_stages(trace, calls, iterations, found.marks)
     rank = Rank(
         rank=rank_number,
         source=trace.source,
-        kind="gpu" if devices else "cpu",
-        time_basis="device" if devices else "host",
-        time_ns=add([device.time_ns for device in devices]) if on_host is None else measure_device(on_host),
-        idle_ns=add_idle([device.idle_ns for device in devices if device.idle_ns is not None]) if devices else None,
-        devices=devices,
+        kind="gpu" if has_device else "cpu",
+        time_basis="device" if has_device else "host",
+        time_ns=find(RankSection.TIME, lambda: _add_times(every.value, devices.value)).otherwise(TimeBreakdown()),
+        idle_ns=find(RankSection.IDLE, lambda: add_idle([one.idle_ns for one in idle.value])).or_none()
+        if has_device
+        else None,
+        devices=devices.otherwise([]),
         start_ns=iterations[0].start_ns if iterations else begin,
         time_origin=trace.time_origin,
         iterations=[
@@ -152,9 +157,13 @@ def summarise(
         index_from=found.index_from,
         steps_per_iteration=found.steps_per_iteration,
         first_step=found.first_step,
-        stages=sum_up(trace, calls, stages, track),
-        launches=measure_launches(works, calls, devices),
-        copies=measure_copies(trace, works),
+        stages=find(RankSection.STAGES, lambda: sum_up(trace, calls.value, stages.value, track)).otherwise(
+            Stages(reason=_LOST)
+        ),
+        launches=find(
+            RankSection.LAUNCHES, lambda: measure_launches(works.value, calls.value, devices.value)
+        ).otherwise(None),
+        copies=find(RankSection.COPIES, lambda: measure_copies(trace, works.value)).otherwise([]),
         truncated=trace.truncated,
         recorded_permille=trace.recorded_permille,
         event_count=trace.event_count,
@@ -165,43 +174,69 @@ def summarise(
         samples_per_iteration=None if samples is None else samples.samples_per_iteration,
         torch_version="" if samples is None else samples.torch_version,
         device_name=(samples.device_name if samples is not None else "") or trace.metadata.device_name,
-        device_series=[] if samples is None else device_series(samples.device),
+        device_series=find(
+            RankSection.SAMPLES, lambda: [] if samples is None else device_series(samples.device)
+        ).otherwise([]),
         energy_from=energies.source,
         iteration_energy_mj=energies.mean_mj(),
         sample_energy_uj=energies.per_sample_uj(None if samples is None else samples.samples_per_iteration),
         world_size=(None if samples is None else samples.world_size) or trace.metadata.world_size,
-        memory=measure_memory(trace.memory),
-        data_loading_ns=measure_data_loading(trace, marks.loading),
-        idle_places=[
-            place
-            for work, (_, _, longest) in zip(works, measured, strict=False)
-            for place in find_idle_places(trace, work, calls, longest, track)
-        ],
-        cores=measure_core_use(samples, iterations) if trace.time_origin == "unix" else None,
+        memory=find(RankSection.MEMORY, lambda: measure_memory(trace.memory)).otherwise([]),
+        data_loading_ns=find(RankSection.LOADING, lambda: measure_data_loading(trace, marks.loading)).or_none(),
+        idle_places=find(
+            RankSection.IDLE_PLACES, lambda: list_idle_places(trace, works.value, calls.value, idle.value, track)
+        ).otherwise([]),
+        cores=find(
+            RankSection.CORES, lambda: measure_core_use(samples, iterations) if trace.time_origin == "unix" else None
+        ).or_none(),
     )
-    course = describe_course(before, bounds, max(1, len(works)), stages.labels)
-    where = _where(stages)
-    del stages  # a thread's rows, which nobody needs any more
-    operations = summarise_operations(
-        trace, found, samples, track=track, marks=marks, rank_number=rank_number, problems=problems
-    )
+    course = find(
+        RankSection.COURSE, lambda: describe_course(before.value, bounds.value, len(every.value), stages.value.labels)
+    ).otherwise(b"")
+    where = _where(stages.otherwise(FoundStages()))
+    stages = Found(())  # a thread's rows, which nobody needs any more
+    operations = find(
+        RankSection.OPERATIONS,
+        lambda: summarise_operations(
+            trace, found, samples, track=track, marks=marks, rank_number=rank_number, problems=problems
+        ),
+    ).otherwise(b"")
     summary = RankSummary(
         source=trace.source,
         rank_number=rank_number,
         rank=rank,
-        step_times=None if samples is None else _step_times(rank, found.iterations, samples),
-        host=None if samples is None else _host(samples, rank_number),
-        kernels=measure_kernels(works, trace),
-        communication=measure_communication(trace, works, on_host),
-        operators=measure_operator_launches(trace, works, calls),
+        step_times=find(
+            RankSection.STEP_TIMES,
+            lambda: None if samples is None else measure_step_times(rank, found.iterations, samples),
+        ).or_none(),
+        host=find(RankSection.SAMPLES, lambda: None if samples is None else _host(samples, rank_number)).or_none(),
+        kernels=find(RankSection.KERNELS, lambda: measure_kernels(works.value, trace)).otherwise([]),
+        communication=find(
+            RankSection.COMMUNICATION,
+            lambda: measure_communication(trace, works.value, None if has_device else every.value[0]),
+        ).otherwise([]),
+        operators=find(
+            RankSection.OPERATORS, lambda: measure_operator_launches(trace, works.value, calls.value)
+        ).otherwise([]),
         operations=operations,
         operations_bytes=len(operations),
         course=course,
-        problems=problems.entries(trace.source, rank_number),
     )
     if show is not None:
-        show(TraceFindings(trace, works if on_host is None else [on_host], calls, iterations, *where))
-    return summary
+        show(
+            TraceFindings(
+                trace, every.otherwise([]), calls.otherwise(LaunchCalls(trace.rows.part(0, 0))), iterations, *where
+            )
+        )
+    return msgspec.structs.replace(
+        summary,
+        rank=msgspec.structs.replace(rank, lost=sections.lost),
+        problems=problems.entries(trace.source, rank_number),
+    )
+
+
+def _add_times(works: Sequence[DeviceWork], devices: Sequence[DeviceTime]) -> TimeBreakdown:
+    return add([device.time_ns for device in devices] or [measure_device(work) for work in works])
 
 
 def _where(
@@ -222,28 +257,6 @@ def merge(parts: Iterable[Sequence[RankSummary]]) -> list[RankSummary]:
 def _order(summary: RankSummary) -> tuple[bool, int, str]:
     number = summary.rank_number
     return number is None, -1 if number is None else number, summary.source
-
-
-def _step_times(rank: Rank, recorded: Sequence[Iteration], samples: RankSamples) -> StepTimes | None:
-    # Of all that was recorded, also of what the report leaves out: it was traced, and cost what tracing costs.
-    steps = samples.steps
-    if not samples.agent or not steps.step or len(steps.step) != len(steps.end_unix_ns):
-        return None
-    first, last = samples.started_unix_ns, 0
-    if rank.time_origin == "unix":
-        first = rank.start_ns
-        last = max((i.start_ns + i.duration_ns for i in recorded), default=0)
-    numbered = [iteration.step for iteration in recorded if iteration.step is not None]
-    return StepTimes(
-        steps=StepColumns(step=steps.step[-_STEPS_KEPT:], end_unix_ns=steps.end_unix_ns[-_STEPS_KEPT:]),
-        steps_per_iteration=max(1, samples.steps_per_iteration),
-        armed_unix_ns=samples.armed_unix_ns,
-        window_start_unix_ns=first,
-        window_end_unix_ns=last,
-        first_step=min(numbered, default=None),
-        last_step=max(numbered) + rank.steps_per_iteration - 1 if numbered else None,
-        written_unix_ns=samples.written_unix_ns,
-    )
 
 
 def _measure_energies(trace: Trace, iterations: Sequence[Iteration], samples: RankSamples | None) -> Energies:

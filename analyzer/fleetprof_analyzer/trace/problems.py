@@ -1,7 +1,7 @@
 """Counts what is lost, repaired or doubted while a trace is read, so that the report can say it.
 
-Guarantees: one entry per kind and file, with its count and the first example's words; the kinds are fixed and
-documented in docs/measures.md.
+Guarantees: one entry per kind and file, with its count and the first example's words (of our own faults, with those of
+all); the kinds are fixed and documented in docs/measures.md.
 """
 
 from enum import StrEnum
@@ -66,7 +66,9 @@ class Problems:
         if count <= 0:
             return
         self._counts[kind] = self._counts.get(kind, 0) + count
-        if example:
+        if kind == ProblemKind.ANALYZER_FAULT and kind in self._examples:
+            self._examples[kind] += f"; {example[:200]}"
+        elif example:
             self._examples.setdefault(kind, example[:200])
 
     def note(self, kind: ProblemKind, example: str = "") -> None:

@@ -210,6 +210,10 @@ class Rank(msgspec.Struct, kw_only=True, frozen=True):
         list[IdlePlace], Meta(description="where the causes of idle time lie that make a finding; the most first")
     ] = []
     cores: Annotated[CoreUse | None, Meta(description="how its training thread came to run; null: not sampled")] = None
+    lost: Annotated[
+        list[str],
+        Meta(description="sections that a fault of the analyzer cost, and what needs them; `problems` say why"),
+    ] = []
 
 
 class KindTotal(msgspec.Struct, kw_only=True, frozen=True):

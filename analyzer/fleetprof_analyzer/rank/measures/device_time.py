@@ -4,18 +4,21 @@ Guarantees: pure; `idle_ns` adds up to `time_ns.idle` exactly, of the whole and 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 import numpy as np
-from fleetprof_api.report.report import DeviceTime, IdleCauses, Iteration
+from fleetprof_api.report.report import DeviceTime, IdleCauses, Iteration, StreamIdle
+from fleetprof_api.report.report_tables import IdlePlace
 
+from fleetprof_analyzer.rank.host.track import Track
 from fleetprof_analyzer.rank.measures.breakdown import measure_device
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
-from fleetprof_analyzer.rank.measures.host_activity import HostRows
+from fleetprof_analyzer.rank.measures.host_activity import HostRows, read_host
 from fleetprof_analyzer.rank.measures.idle.causes import CAUSES
 from fleetprof_analyzer.rank.measures.idle.idle import measure_idle, measure_stream_idle
-from fleetprof_analyzer.rank.measures.idle.places import LongGaps
+from fleetprof_analyzer.rank.measures.idle.places import LongGaps, find_idle_places
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
 from fleetprof_analyzer.trace.trace import Trace
 
@@ -23,24 +26,58 @@ from fleetprof_analyzer.trace.trace import Trace
 _MOST_ITERATIONS: Final = 100
 
 
-def measure_device_time(
+@dataclass(frozen=True, slots=True)
+class DeviceIdle:
+    """Why one device was idle: over all, by stream as HTA counts it, in each of the first iterations; its long gaps."""
+
+    idle_ns: IdleCauses
+    stream_idle_ns: StreamIdle
+    of_iterations: Sequence[IdleCauses]
+    longest: Sequence[LongGaps]
+
+
+def explain_idle(
+    trace: Trace, works: Sequence[DeviceWork], calls: LaunchCalls, iterations: Sequence[Iteration]
+) -> list[DeviceIdle]:
+    """Why each of a rank's devices was idle."""
+    if not works:
+        return []
+    host = read_host(trace)
+    return [_explain_device(trace, work, calls, host, iterations[:_MOST_ITERATIONS]) for work in works]
+
+
+def _explain_device(
     trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostRows, iterations: Sequence[Iteration]
-) -> tuple[DeviceTime, list[IdleCauses], list[LongGaps]]:
-    """One device's entry in the report, the causes of its idle time in each of the first iterations, its long gaps."""
-    iterations = iterations[:_MOST_ITERATIONS]
-    time_ns = measure_device(work)
+) -> DeviceIdle:
     start = np.array([iteration.start_ns for iteration in iterations], np.int64)
     length = np.array([iteration.duration_ns for iteration in iterations], np.int64)
     idle_ns, within, longest = measure_idle(trace, work, calls, host, start, start + length)
-    assert _whole(idle_ns) == time_ns.idle, "the causes of idle time do not add up"
-    device = DeviceTime(
-        device=work.device,
-        time_ns=time_ns,
-        idle_ns=idle_ns,
-        stream_idle_ns=measure_stream_idle(work.rows, calls),
-        work_count=len(work.rows),
-    )
-    return device, within, longest
+    assert _whole(idle_ns) == measure_device(work).idle, "the causes of idle time do not add up"
+    return DeviceIdle(idle_ns, measure_stream_idle(work.rows, calls), within, longest)
+
+
+def list_devices(works: Sequence[DeviceWork], idle: Sequence[DeviceIdle]) -> list[DeviceTime]:
+    """The devices' entries in the report; without causes where `idle` is empty."""
+    entries = [
+        DeviceTime(device=work.device, time_ns=measure_device(work), work_count=len(work.rows)) for work in works
+    ]
+    if not idle:
+        return entries
+    return [
+        msgspec.structs.replace(entry, idle_ns=one.idle_ns, stream_idle_ns=one.stream_idle_ns)
+        for entry, one in zip(entries, idle, strict=True)
+    ]
+
+
+def list_idle_places(
+    trace: Trace, works: Sequence[DeviceWork], calls: LaunchCalls, idle: Sequence[DeviceIdle], track: Track | None
+) -> list[IdlePlace]:
+    """Where the idle time of all devices lies; `track` as in `find_idle_places`."""
+    return [
+        place
+        for work, one in zip(works, idle, strict=True)
+        for place in find_idle_places(trace, work, calls, one.longest, track)
+    ]
 
 
 def add_iteration_idle(iterations: Sequence[Iteration], of_devices: Sequence[Sequence[IdleCauses]]) -> list[Iteration]:

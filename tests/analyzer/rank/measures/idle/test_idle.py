@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from fleetprof_analyzer.rank.measures.breakdown import measure_before, measure_iterations
 from fleetprof_analyzer.rank.measures.course import bound_moments
-from fleetprof_analyzer.rank.measures.device_time import add_iteration_idle, measure_device_time
+from fleetprof_analyzer.rank.measures.device_time import add_iteration_idle, explain_idle, list_devices
 from fleetprof_analyzer.rank.measures.devices import split_devices
-from fleetprof_analyzer.rank.measures.host_activity import read_host
 from fleetprof_analyzer.rank.measures.idle.gaps import delay_limit
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import find_calls
 from fleetprof_analyzer.reading.reader import read_trace
@@ -61,16 +60,15 @@ def read(events: list[dict[str, Any]]) -> Trace:
 
 
 def measure(trace: Trace) -> list[DeviceTime]:
-    calls = find_calls(trace)
-    rows = read_host(trace)
-    return [measure_device_time(trace, work, calls, rows, [])[0] for work in split_devices(trace)]
+    works = split_devices(trace)
+    return list_devices(works, explain_idle(trace, works, find_calls(trace), []))
 
 
 def measure_within(trace: Trace, windows: list[tuple[int, int]]) -> list[Iteration]:
     """Each window as an iteration, with its time and the causes of its idle time over all devices."""
-    calls, rows, works = find_calls(trace), read_host(trace), split_devices(trace)
+    calls, works = find_calls(trace), split_devices(trace)
     found = [Iteration(index=n, start_ns=a, duration_ns=b - a) for n, (a, b) in enumerate(windows)]
-    causes = [measure_device_time(trace, work, calls, rows, found)[1] for work in works]
+    causes = [one.of_iterations for one in explain_idle(trace, works, calls, found)]
     before = measure_before(works, bound_moments(found))
     return add_iteration_idle(measure_iterations(before, len(works), found), causes)
 
