@@ -97,6 +97,15 @@ def _named(trace: Trace, pattern: re.Pattern[str]) -> Rows:
     return rows.take(np.argsort(rows.end_ns, kind="stable"))
 
 
+def find_marks(trace: Trace) -> Rows:
+    """The rows that bound iterations: the profiler's own ranges, else the optimizer's steps; none without either."""
+    for pattern in (_PROFILER_STEP, _OPTIMIZER_STEP):
+        rows = _named(trace, pattern)
+        if len(rows):
+            return _of_busiest_thread(rows)
+    return rows
+
+
 def _of_busiest_thread(rows: Rows) -> Rows:
     places, counts = np.unique(rows.place, return_counts=True)
     return rows.select(rows.place == places[counts.argmax()])

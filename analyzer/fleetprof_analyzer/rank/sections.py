@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 class RankSection(StrEnum):
     """What is measured of a rank; the value is its name in `Rank.lost`."""
 
+    WINDOW = "recorded window"
     CALLS = "launch calls"
     DEVICES = "devices"
     ITERATIONS = "iterations"

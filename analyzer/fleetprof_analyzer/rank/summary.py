@@ -50,6 +50,7 @@ from fleetprof_analyzer.rank.measures.stages.labels import Label
 from fleetprof_analyzer.rank.measures.stages.stages import FoundStages, find_stages, sum_up
 from fleetprof_analyzer.rank.sections import Found, RankSection, Sections
 from fleetprof_analyzer.rank.step_times import StepTimes, measure_step_times
+from fleetprof_analyzer.rank.window.strays import leave_out_strays
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
 
@@ -111,7 +112,9 @@ def summarise(
         )
     trace = replace(trace, kernel_classes=terms.kernel_classes)
     sections = Sections(trace.source, problems)
-    find, has_device = sections.find, bool(trace.rows.on_device.any())
+    find = sections.find
+    trace = find(RankSection.WINDOW, lambda: leave_out_strays(trace, problems)).otherwise(trace)
+    has_device = bool(trace.rows.on_device.any())
     calls = find(RankSection.CALLS, lambda: find_calls(trace))
     # The host of a rank without a device is taken as one.
     every = find(RankSection.DEVICES, lambda: split_devices(trace) if has_device else [find_host_work(trace)])

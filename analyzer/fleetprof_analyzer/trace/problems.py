@@ -40,6 +40,10 @@ class ProblemKind(StrEnum):
     FIRST_STEP_DIFFERS = "first_step_differs"
     STEPS_DO_NOT_MATCH = "steps_do_not_match"
     ITERATION_FRAGMENT = "iteration_fragment"
+    OUTSIDE_RECORDING = "outside_recording"
+    RECORDING_PAUSED = "recording_paused"
+    WORK_MISSING = "work_missing"
+    CLOCKS_DIFFER = "clocks_differ"
 
 
 _SENTENCES: Final = {
@@ -50,6 +54,7 @@ _SENTENCES: Final = {
     ProblemKind.LOST_EVENTS: "events that cannot be read were left out",
     ProblemKind.BAD_TIMES: "events without a readable time were left out",
     ProblemKind.NEGATIVE_DURATION: "events with a negative duration were left out",
+    ProblemKind.OUTSIDE_RECORDING: "rows far outside of the recording were left out",
     ProblemKind.ABSURD_DURATION: "events with an impossible duration were left out",
 }
 
