@@ -4,6 +4,7 @@ Guarantees: pure (the time of making is passed in); made of summaries only; GPU 
 a verdict on the first iteration is given only where every rank can prove it.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -11,7 +12,16 @@ import msgspec
 from fleetprof_api import __version__
 from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.ledger import Ledger, RankState
-from fleetprof_api.report.report import HostSeries, KindTotal, Problem, Rank, Report, RequestInfo
+from fleetprof_api.report.report import (
+    HostSeries,
+    KindTotal,
+    Problem,
+    Rank,
+    Report,
+    RequestInfo,
+    UnrecordedReason,
+    UnrecordedTime,
+)
 from fleetprof_api.report.start_skew import RankStart, StartSkew
 
 from fleetprof_analyzer.assembly.sections import ReportSections
@@ -160,8 +170,17 @@ def _total(ranks: Sequence[Rank], kind: str) -> list[KindTotal]:
             ranks=len(chosen),
             time_ns=time_ns,
             idle_ns=add_idle(idle) if idle else None,
+            unrecorded=_add_unrecorded(chosen),
         )
     ]
+
+
+def _add_unrecorded(ranks: Sequence[Rank]) -> list[UnrecordedTime]:
+    times: Counter[UnrecordedReason] = Counter()
+    for rank in ranks:
+        for one in rank.unrecorded:
+            times[one.reason] += one.time_ns
+    return [UnrecordedTime(reason=reason, time_ns=time_ns) for reason, time_ns in times.items()]
 
 
 def _join_hosts(hosts: Sequence[HostSeries]) -> list[HostSeries]:

@@ -18,6 +18,7 @@ from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.report.report import Iteration
 from fleetprof_api.samples import RankSamples
 
+from fleetprof_analyzer.trace.intervals import Union
 from fleetprof_analyzer.trace.naming import matcher
 from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_analyzer.trace.trace import Category, Int64s, Rows, Trace
@@ -29,6 +30,7 @@ _MARK_TOLERANCE_NS: Final = 1_000_000
 _LATE_START_NS: Final = 2_000_000
 _LATE_START_DIVISOR: Final = 20
 _FRAGMENT_DIVISOR: Final = 10
+NO_PAUSES: Final[Union] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,14 @@ class Iterations:
     first_step: int | None = None
 
 
-def find_iterations(trace: Trace, samples: RankSamples | None, terms: RecordingTerms, problems: Problems) -> Iterations:
-    """The complete iterations of a trace, in time order."""
+def find_iterations(
+    trace: Trace,
+    samples: RankSamples | None,
+    terms: RecordingTerms,
+    problems: Problems,
+    pauses: Union = NO_PAUSES,
+) -> Iterations:
+    """The complete iterations of a trace, in time order; none reaches over one of the recorder's `pauses`."""
     steps = _optimizer_marks(trace)
     number = None
     if samples is not None and steps is not None and trace.time_origin == "unix":
@@ -72,7 +80,7 @@ def find_iterations(trace: Trace, samples: RankSamples | None, terms: RecordingT
     profiler = _profiler_iterations(trace, problems)
     # With the agent's numbers the optimizer marks are exact; without them the profiler's own ranges are.
     if steps is not None and (number is not None or not profiler):
-        return _optimizer_iterations(trace, steps, samples, number, terms)
+        return _optimizer_iterations(trace, steps, samples, number, terms, pauses)
     if profiler:
         return Iterations(profiler, "profiler_step", "profiler_step")
     return Iterations()
@@ -104,6 +112,12 @@ def find_marks(trace: Trace) -> Rows:
         if len(rows):
             return _of_busiest_thread(rows)
     return rows
+
+
+def find_profiler_ranges(trace: Trace) -> Rows:
+    """The profiler's own ranges of steps."""
+    rows = _named(trace, _PROFILER_STEP)
+    return _of_busiest_thread(rows) if len(rows) else rows
 
 
 def _of_busiest_thread(rows: Rows) -> Rows:
@@ -162,7 +176,12 @@ def _step_of_first_mark(marks: Rows, samples: RankSamples, problems: Problems) -
 
 
 def _optimizer_iterations(
-    trace: Trace, marks: _Marks, samples: RankSamples | None, number: int | None, terms: RecordingTerms
+    trace: Trace,
+    marks: _Marks,
+    samples: RankSamples | None,
+    number: int | None,
+    terms: RecordingTerms,
+    pauses: Union,
 ) -> Iterations:
     per_iteration = marks.per_iteration
     if samples is not None and number is not None:
@@ -173,9 +192,14 @@ def _optimizer_iterations(
     iterations: list[Iteration] = []
     for first in range(skip, len(ends) - per_iteration + 1, per_iteration):
         begin = int(ends[first - 1]) if first else _recording_start(trace, marks)
-        duration = int(ends[first + per_iteration - 1]) - begin
+        end = int(ends[first + per_iteration - 1])
+        resumed = pauses[1][(pauses[0] >= begin) & (pauses[1] <= end)]
+        begin = int(resumed[-1]) if len(resumed) else begin
+        duration = end - begin
         step = None if number is None else number + first
         complete = True if first else _began_in_time(begin, duration, step, samples, terms)
+        if len(resumed):
+            complete = None  # where it began is not known
         if complete is False:
             continue
         iterations.append(

@@ -18,7 +18,7 @@ from fleetprof_api.samples import RankSamples
 from fleetprof_analyzer.rank.communication.extraction import summarise_operations
 from fleetprof_analyzer.rank.host.marks import HostMarks, read_marks
 from fleetprof_analyzer.rank.host.track import read_track
-from fleetprof_analyzer.rank.iterations import Iterations, RecordingTerms, find_iterations
+from fleetprof_analyzer.rank.iterations import NO_PAUSES, Iterations, RecordingTerms, find_iterations
 from fleetprof_analyzer.rank.measures.breakdown import (
     add,
     find_host_work,
@@ -41,7 +41,7 @@ from fleetprof_analyzer.rank.measures.device_time import (
 from fleetprof_analyzer.rank.measures.devices import DeviceWork, split_devices
 from fleetprof_analyzer.rank.measures.energy import Energies, measure_energy
 from fleetprof_analyzer.rank.measures.kernels.kernels import KernelGroup, measure_kernels
-from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls, find_calls
+from fleetprof_analyzer.rank.measures.kernels.launch_calls import NO_CALLS, LaunchCalls, find_calls
 from fleetprof_analyzer.rank.measures.kernels.launch_statistics import measure_launches
 from fleetprof_analyzer.rank.measures.kernels.operator_launches import OperatorGroup, measure_operator_launches
 from fleetprof_analyzer.rank.measures.memory_peak import measure_memory
@@ -50,7 +50,9 @@ from fleetprof_analyzer.rank.measures.stages.labels import Label
 from fleetprof_analyzer.rank.measures.stages.stages import FoundStages, find_stages, sum_up
 from fleetprof_analyzer.rank.sections import Found, RankSection, Sections
 from fleetprof_analyzer.rank.step_times import StepTimes, measure_step_times
+from fleetprof_analyzer.rank.window.pauses import find_pauses
 from fleetprof_analyzer.rank.window.strays import leave_out_strays
+from fleetprof_analyzer.rank.window.window import RecordedWindow, find_window, list_unrecorded
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
 
@@ -116,14 +118,22 @@ def summarise(
     trace = find(RankSection.WINDOW, lambda: leave_out_strays(trace, problems)).otherwise(trace)
     has_device = bool(trace.rows.on_device.any())
     calls = find(RankSection.CALLS, lambda: find_calls(trace))
-    # The host of a rank without a device is taken as one.
-    every = find(RankSection.DEVICES, lambda: split_devices(trace) if has_device else [find_host_work(trace)])
-    works: Found[list[DeviceWork]] = every if has_device else Found(([],))
-    found = find(RankSection.ITERATIONS, lambda: find_iterations(trace, samples, terms, problems)).otherwise(
+    pauses = find(RankSection.WINDOW, lambda: find_pauses(trace, samples)).otherwise(NO_PAUSES)
+    found = find(RankSection.ITERATIONS, lambda: find_iterations(trace, samples, terms, problems, pauses)).otherwise(
         Iterations()
     )
     chosen = terms.choose(found.iterations)[:_ITERATIONS_KEPT]
-    idle = find(RankSection.IDLE, lambda: explain_idle(trace, works.value, calls.value, chosen))
+    # The host of a rank without a device is taken as one.
+    split = find(RankSection.DEVICES, lambda: split_devices(trace) if has_device else [find_host_work(trace)])
+    window = find(
+        RankSection.WINDOW, lambda: find_window(trace, split.value, calls.value, found.iterations, pauses, problems)
+    )
+    every = find(RankSection.DEVICES, lambda: window.otherwise(RecordedWindow(split.value)).works)
+    works: Found[list[DeviceWork]] = every if has_device else Found(([],))
+    fits = window.otherwise(RecordedWindow([])).fits
+    # Where the clocks do not fit, nothing is explained by when it was launched.
+    explaining = calls if fits else Found((NO_CALLS,))
+    idle = find(RankSection.IDLE, lambda: explain_idle(trace, works.value, explaining.value, chosen))
     devices = find(RankSection.TIME, lambda: list_devices(works.value, idle.otherwise([])))
     bounds = find(RankSection.TIME, lambda: bound_moments(chosen))
     before = find(RankSection.TIME, lambda: measure_before(every.value, bounds.value))
@@ -164,7 +174,7 @@ def summarise(
             Stages(reason=_LOST)
         ),
         launches=find(
-            RankSection.LAUNCHES, lambda: measure_launches(works.value, calls.value, devices.value)
+            RankSection.LAUNCHES, lambda: measure_launches(works.value, calls.value, devices.value) if fits else None
         ).otherwise(None),
         copies=find(RankSection.COPIES, lambda: measure_copies(trace, works.value)).otherwise([]),
         truncated=trace.truncated,
@@ -180,6 +190,7 @@ def summarise(
         device_series=find(
             RankSection.SAMPLES, lambda: [] if samples is None else device_series(samples.device)
         ).otherwise([]),
+        unrecorded=find(RankSection.WINDOW, lambda: list_unrecorded(every.value)).otherwise([]),
         energy_from=energies.source,
         iteration_energy_mj=energies.mean_mj(),
         sample_energy_uj=energies.per_sample_uj(None if samples is None else samples.samples_per_iteration),
@@ -226,11 +237,7 @@ def summarise(
         course=course,
     )
     if show is not None:
-        show(
-            TraceFindings(
-                trace, every.otherwise([]), calls.otherwise(LaunchCalls(trace.rows.part(0, 0))), iterations, *where
-            )
-        )
+        show(TraceFindings(trace, every.otherwise([]), calls.otherwise(NO_CALLS), iterations, *where))
     return msgspec.structs.replace(
         summary,
         rank=msgspec.structs.replace(rank, lost=sections.lost),

@@ -12,8 +12,9 @@ PARTS: Final = (
     ("exposed_communication", "exposed communication"),
     ("exposed_memory", "exposed memory"),
     ("idle", "idle"),
+    ("unrecorded", "not recorded"),
 )
-"""The four parts that add up to the span: (field of TimeBreakdown, words)."""
+"""The parts that add up to the span: (field of TimeBreakdown, words)."""
 
 _UNITS: Final = (
     (86_400 * 10**9, "d"),
@@ -94,7 +95,7 @@ def rank_name(rank: int | None) -> str:
 
 
 def parts_of(time_ns: TimeBreakdown) -> list[tuple[str, str, int]]:
-    """(field, words, ns) of the four parts."""
+    """(field, words, ns) of the parts."""
     return [(name, words, getattr(time_ns, name)) for name, words in PARTS]
 
 

@@ -42,12 +42,14 @@ class UnreadableReport(ValueError):
 
 
 class TimeBreakdown(msgspec.Struct, kw_only=True, frozen=True):
-    """Where the time went, ns: span = compute + exposed_communication + exposed_memory + idle, exactly.
+    """Where the time went, ns: span = compute + exposed_communication + exposed_memory + idle + unrecorded, exactly.
 
     `time_basis` of the rank says what "work" is: rows of the device, or operators on the host (docs/measures.md).
     """
 
-    span: Annotated[int, Meta(description="first start to last end of work, ns", ge=0)] = 0
+    span: Annotated[
+        int, Meta(description="first start to last end of work, without the recorder's pauses, ns", ge=0)
+    ] = 0
     compute: Annotated[int, Meta(description="union of compute, ns", ge=0)] = 0
     overlapped_communication: Annotated[
         int, Meta(description="communication while compute ran, ns; a part of compute", ge=0)
@@ -57,6 +59,20 @@ class TimeBreakdown(msgspec.Struct, kw_only=True, frozen=True):
         int, Meta(description="memory operations without compute and without communication, ns", ge=0)
     ] = 0
     idle: Annotated[int, Meta(description="none of them, ns", ge=0)] = 0
+    unrecorded: Annotated[int, Meta(description="work was launched that is not in the trace, ns", ge=0)] = 0
+
+
+UnrecordedReason = Literal["paused", "work_missing", "no_device_rows"]
+
+
+class UnrecordedTime(msgspec.Struct, kw_only=True, frozen=True):
+    """Time between the first start and the last end of work that was not recorded, for one reason."""
+
+    reason: Annotated[
+        UnrecordedReason,
+        Meta(description="paused: of the recorder, no part of the span; the others are `TimeBreakdown.unrecorded`"),
+    ]
+    time_ns: Annotated[int, Meta(description="sum over devices, ns", ge=0)]
 
 
 class IdleCauses(msgspec.Struct, kw_only=True, frozen=True):
@@ -210,6 +226,7 @@ class Rank(msgspec.Struct, kw_only=True, frozen=True):
         list[IdlePlace], Meta(description="where the causes of idle time lie that make a finding; the most first")
     ] = []
     cores: Annotated[CoreUse | None, Meta(description="how its training thread came to run; null: not sampled")] = None
+    unrecorded: Annotated[list[UnrecordedTime], Meta(description="what was not recorded, by reason")] = []
     lost: Annotated[
         list[str],
         Meta(description="sections that a fault of the analyzer cost, and what needs them; `problems` say why"),
@@ -224,6 +241,7 @@ class KindTotal(msgspec.Struct, kw_only=True, frozen=True):
     ranks: int
     time_ns: TimeBreakdown
     idle_ns: IdleCauses | None = None
+    unrecorded: Annotated[list[UnrecordedTime], Meta(description="what was not recorded, by reason")] = []
 
 
 class Problem(msgspec.Struct, kw_only=True, frozen=True):

@@ -48,7 +48,7 @@ def _read_shares(totals: list[KindTotal]) -> Json:
         return {}
     time = chosen.time_ns
     return {
-        "busyPermille": _permille(time.span - time.idle, time.span),
+        "busyPermille": _permille(time.span - time.idle - time.unrecorded, time.span),
         "exposedCommunicationPermille": _permille(time.exposed_communication, time.span),
     }
 

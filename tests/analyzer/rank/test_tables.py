@@ -239,7 +239,7 @@ def test_iterations_have_their_device_time() -> None:
     first, second = (iteration.time_ns for iteration in rank.iterations)
     assert msgspec.to_builtins(first) == {
         "span": 100 * US, "compute": 40 * US, "overlapped_communication": 10 * US, "exposed_communication": 20 * US,
-        "exposed_memory": 10 * US, "idle": 30 * US,
+        "exposed_memory": 10 * US, "idle": 30 * US, "unrecorded": 0,
     }  # fmt: skip
     assert second is not None
     assert (second.compute, second.idle) == (10 * US, 90 * US)

@@ -51,7 +51,7 @@ PROBLEMS = {
     "empty": [("no_events", 1)],
     "meta_only": [("no_events", 1)],
     "emptyfile": [("empty_file", 1)],
-    "trunc": [("truncated", 1)],
+    "trunc": [("truncated", 1), ("work_missing", 1)],
     "truncgz": [("truncated", 1)],
     "nodist": [("rank_unknown", 1), ("rank_unknown", 1)],
     "duprank": [("rank_duplicate", 2)],

@@ -103,7 +103,7 @@ def report_rows(report: Report) -> ReportRows:
         "iteration_ns": _number(find_iteration_ns(report)),
         "span_ns": _number(span),
         **{f"{part}_ns": _number(getattr(time_ns, part) if time_ns else 0) for part in parts},
-        "busy_permille": _permille(span - time_ns.idle, span) if time_ns else UNKNOWN,
+        "busy_permille": _permille(span - time_ns.idle - time_ns.unrecorded, span) if time_ns else UNKNOWN,
         "exposed_communication_permille": _permille(time_ns.exposed_communication, span) if time_ns else UNKNOWN,
         "power_mw": _number(find_power_mw(report)),
         "verdict": late.verdict if late else "not_judged",

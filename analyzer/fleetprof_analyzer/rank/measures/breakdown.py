@@ -1,8 +1,8 @@
 """Where the time of a rank went: compute, communication, memory, idle (docs/measures.md#time).
 
 On a GPU, work is what ran on the device, over all its streams. On a CPU-only rank, work is the operators that the host
-ran and its collective ranges. Guarantees: span = compute + exposed_communication + exposed_memory + idle, to the
-nanosecond.
+ran and its collective ranges. Guarantees: span = compute + exposed_communication + exposed_memory + idle +
+unrecorded, to the nanosecond, with what was not recorded as a part of its own.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ import numpy as np
 from fleetprof_api.report.report import Iteration, TimeBreakdown
 
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
+from fleetprof_analyzer.rank.window.unrecorded import Lost
 from fleetprof_analyzer.trace.classes import WorkClass, is_host_annotation, is_host_communication
 from fleetprof_analyzer.trace.intervals import covered, covered_length, join, length, union
 from fleetprof_analyzer.trace.naming import where_name
@@ -26,7 +27,8 @@ def measure_device(work: DeviceWork) -> TimeBreakdown:
     compute, communication = work.union_of(WorkClass.COMPUTE), work.union_of(WorkClass.COMMUNICATION)
     with_communication = join(compute, communication)
     busy = join(with_communication, work.union_of(WorkClass.MEMORY))
-    span = int(rows.end_ns.max() - rows.start_ns.min())
+    span = int(rows.end_ns.max() - rows.start_ns.min()) - work.unrecorded_ns(Lost.PAUSED)
+    unrecorded = work.unrecorded_ns(Lost.WORK_MISSING, Lost.NO_DEVICE_ROWS)
     exposed = length(with_communication) - length(compute)
     return TimeBreakdown(
         span=span,
@@ -34,26 +36,27 @@ def measure_device(work: DeviceWork) -> TimeBreakdown:
         overlapped_communication=length(communication) - exposed,
         exposed_communication=exposed,
         exposed_memory=length(busy) - length(with_communication),
-        idle=span - length(busy),
+        idle=span - length(busy) - unrecorded,
+        unrecorded=unrecorded,
     )
 
 
 def measure_before(works: Sequence[DeviceWork], at: Int64s) -> Int64s:
-    """How much compute, communication, either, and busy time there is before each time; shape (4, *at.shape).
+    """How much compute, communication, either, busy and unrecorded time is before each time; shape (5, *at.shape).
 
     Summed over `works`: the rank's devices, or its host.
     """
-    totals = np.zeros((4, at.size), np.int64)
+    totals = np.zeros((5, at.size), np.int64)
     for work in works:
         compute, communication = work.union_of(WorkClass.COMPUTE), work.union_of(WorkClass.COMMUNICATION)
         both = join(compute, communication)
-        unions = (compute, communication, both, join(both, work.union_of(WorkClass.MEMORY)))
+        unions = (compute, communication, both, join(both, work.union_of(WorkClass.MEMORY)), work.unrecorded.times)
         totals += np.array([covered_length(at.ravel(), each) for each in unions])
-    return totals.reshape(4, *at.shape)
+    return totals.reshape(5, *at.shape)
 
 
 def measure_iterations(before: Int64s, devices: int, iterations: Sequence[Iteration]) -> list[Iteration]:
-    """The iterations with the time within each: `before`, shape (4, iterations, m), at bounds from start to end."""
+    """The iterations with the time within each: `before`, shape (5, iterations, m), at bounds from start to end."""
     if not devices or not iterations:
         return list(iterations)
     totals = before[:, :, -1] - before[:, :, 0]
@@ -66,10 +69,13 @@ def measure_iterations(before: Int64s, devices: int, iterations: Sequence[Iterat
                 overlapped_communication=computes + communicates - either,
                 exposed_communication=either - computes,
                 exposed_memory=busy - either,
-                idle=iteration.duration_ns * devices - busy,
+                idle=iteration.duration_ns * devices - busy - unrecorded,
+                unrecorded=unrecorded,
             ),
         )
-        for iteration, (computes, communicates, either, busy) in zip(iterations, totals.T.tolist(), strict=True)
+        for iteration, (computes, communicates, either, busy, unrecorded) in zip(
+            iterations, totals.T.tolist(), strict=True
+        )
     ]
 
 

@@ -42,7 +42,7 @@ def describe_course(before: Int64s, bounds: Int64s, devices: int, labels: Sequen
     """
     if bounds.size == 0:
         return b""
-    compute, communication, either, busy = np.diff(before, axis=2)
+    compute, communication, either, busy, _ = np.diff(before, axis=2)
     overlapped = compute + communication - either
     length = np.diff(bounds, axis=1)
     idle = devices * length - busy

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from fleetprof_analyzer.rank.window.unrecorded import NOTHING, Lost, Unrecorded
 from fleetprof_analyzer.trace.classes import WorkClass, classify_kernel
 from fleetprof_analyzer.trace.intervals import Union, join, union
 from fleetprof_analyzer.trace.naming import used_names
@@ -29,6 +30,7 @@ class DeviceWork:
     device: str
     rows: Rows
     classes: Classes
+    unrecorded: Unrecorded = NOTHING
 
     def union_of(self, *classes: WorkClass) -> Union:
         """When work of one of these classes ran."""
@@ -39,6 +41,16 @@ class DeviceWork:
     def busy(self) -> Union:
         """When anything ran."""
         return join(self.union_of(WorkClass.COMPUTE, WorkClass.COMMUNICATION), self.union_of(WorkClass.MEMORY))
+
+    def not_idle(self) -> Union:
+        """When anything ran, or nothing was recorded."""
+        return join(self.busy(), self.unrecorded.times)
+
+    def unrecorded_ns(self, *lost: Lost) -> int:
+        """How much between its first start and its last end was not recorded, for one of these reasons."""
+        if len(self.rows) == 0:
+            return 0
+        return self.unrecorded.within(int(self.rows.start_ns.min()), int(self.rows.end_ns.max()), *lost)
 
 
 def split_devices(trace: Trace) -> list[DeviceWork]:

@@ -12,6 +12,7 @@ from fleetprof_analyzer.views.text import percent, plain, share
 from fleetprof_analyzer.views.words.causes_text import add_stages, find_silences, list_causes
 from fleetprof_analyzer.views.words.code_words import in_brackets, name_place
 from fleetprof_analyzer.views.words.launches_text import find_sampled
+from fleetprof_analyzer.views.words.window_words import name_lost_work
 
 _SMALL: Final = 0.1
 """Of the time: a part that is no answer to where it goes."""
@@ -39,8 +40,20 @@ def say_time(report: Report) -> str:
 
 
 def _say_device(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
+    unrecorded, span = total.time_ns.unrecorded, total.time_ns.span
+    sentence = _say_recorded(report, total, ranks)
+    if unrecorded < _SMALL * span:
+        return sentence
+    return f"{share(unrecorded, span)} of {_whose(total)} was not recorded: {name_lost_work(total)}. {sentence}"
+
+
+def _whose(total: KindTotal) -> str:
+    return "the GPU's time" if total.ranks == 1 else "the GPUs' time"
+
+
+def _say_recorded(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
     time_ns, span = total.time_ns, total.time_ns.span
-    whose = "the GPU's time" if total.ranks == 1 else "the GPUs' time"
+    whose = _whose(total)
     lost = {
         "idle": time_ns.idle, "communication": time_ns.exposed_communication, "copies": time_ns.exposed_memory,
     }  # fmt: skip
@@ -68,6 +81,8 @@ def _why_idle(idle_ns: IdleCauses | None, idle: int, ranks: Sequence[Rank]) -> s
     if not causes:
         return ""
     first = causes[0]
+    if first.words == "unknown" and first.time_ns >= _MOST * idle:
+        return f"; {_IDLE[first.words]}"
     place = ""
     if first.words == "host":
         silences = find_silences(ranks)

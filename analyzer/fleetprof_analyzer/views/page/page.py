@@ -30,6 +30,7 @@ from fleetprof_analyzer.views.words.finding_words import say_finding
 from fleetprof_analyzer.views.words.launches_text import add_copies, find_sampled
 from fleetprof_analyzer.views.words.recording_words import describe_memory, judge_residue
 from fleetprof_analyzer.views.words.tables_text import sort_peaks
+from fleetprof_analyzer.views.words.window_words import list_unrecorded
 
 _MOST_CHARTS: Final = 12
 _LONG_TABLE: Final = 24
@@ -104,6 +105,7 @@ def _template() -> tuple[Template, str]:
         "share": share,
         "causes": list_causes,
         "find_silences": find_silences,
+        "list_unrecorded": list_unrecorded,
         "in_brackets": in_brackets,
         "legend_of_parts": _legend_of_parts,
         "say_finding": say_finding,

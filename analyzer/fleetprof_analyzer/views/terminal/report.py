@@ -26,12 +26,13 @@ from fleetprof_analyzer.views.words.tables_text import (
     list_memory,
     list_operators,
 )
+from fleetprof_analyzer.views.words.window_words import list_unrecorded
 
 _NARROWEST = 60
 _MOST_RANKS = 64
 _MOST_PROBLEMS = 20
 _FEW = 5
-_MARKS = {"compute": "█", "exposed_communication": "▓", "exposed_memory": "▒", "idle": "░"}
+_MARKS = {"compute": "█", "exposed_communication": "▓", "exposed_memory": "▒", "idle": "░", "unrecorded": "·"}
 
 
 def render_text(report: Report, width: int = 100) -> str:
@@ -108,6 +109,8 @@ def _totals(report: Report, width: int) -> list[str]:
             if hidden:
                 of_it = f"{share(hidden, total.time_ns.span):>8}  {duration(hidden):>10}"
                 lines.append(f"    {'of it beside comm.':<22} {of_it}")
+        for row in list_unrecorded(total):
+            lines += _wrapped(f"not recorded: {duration(row.time_ns)}: {row.words}", width)
         lines += _idle(total, report.ranks, width)
     return lines
 

@@ -1,7 +1,8 @@
 """The window is what was recorded: what was not is no idle time, and is said with its reason."""
 
-
 import pytest
+from fleetprof_analyzer.views.page.page import render_page
+from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api.report.report import Report, TimeBreakdown
 from harness.traces.planted.windows import BEGIN, STEP, Events, kernel, launch, report_of, row, steps
 
@@ -55,8 +56,180 @@ def test_rows_far_outside_of_all_iterations_are_left_out(strays: Events, count: 
         [*steps([0, 1], profiler=False), *steps([2, 3], begin=BEGIN + 400_000, profiler=False)],
         # What comes before all iterations is more than a few rows.
         [row("aten::normal_", "cpu_op", BEGIN - 40_000, 9_000), *steps(range(3))],
-        [row("aten::mm", "cpu_op", 0, 10), row("aten::mm", "cpu_op", 3_000_000, 10)],
     ],
 )
 def test_what_belongs_to_the_recording_is_kept(events: Events) -> None:
     assert kinds(report_of(events)) == []
+
+
+def lost(report: Report) -> dict[str, float]:
+    """ms that were not recorded, by reason."""
+    (total,) = report.totals
+    assert total.unrecorded == report.ranks[0].unrecorded
+    return {one.reason: one.time_ns / MS for one in total.unrecorded}
+
+
+def adds_up(report: Report) -> bool:
+    every = [report.ranks[0].time_ns, *(one.time_ns for one in report.ranks[0].iterations if one.time_ns is not None)]
+    return all(
+        one.span == one.compute + one.exposed_communication + one.exposed_memory + one.idle + one.unrecorded
+        for one in every
+    )
+
+
+# ---------------------------------------------------------------- the recorder paused
+
+
+@pytest.mark.parametrize("pause_ms", [60, 3_000, 400_000])
+def test_what_lies_between_two_cycles_of_the_profiler_is_no_idle_time(pause_ms: int) -> None:
+    first, second = steps([10, 11, 12]), steps([20, 21, 22], begin=BEGIN + 1_000 * pause_ms - 7 * STEP)
+    report = report_of([*first, *second])
+    # Twice three steps: all but the first two milliseconds of the first one.
+    assert times(report) == {"span": 118.0, "compute": 72.0, "exposed_communication": 12.0, "idle": 34.0}
+    assert [one.index for one in report.ranks[0].iterations] == [10, 11, 12, 20, 21, 22]
+    assert lost(report) == {"paused": pause_ms}
+    assert kinds(report) == ["recording_paused"]
+    assert adds_up(report)
+    words = "the recorder paused between two cycles; no part of the span"
+    assert words in render_text(report)
+    assert words in render_page(report)
+
+
+@pytest.mark.parametrize(
+    ("events", "paused"),
+    [
+        # The profiler's ranges with numbers that go on: it was stopped and started by hand.
+        ([*steps([0, 1, 2]), *steps([3, 4, 5], begin=BEGIN + 2_000_000)], 2_000),
+        # Without the ranges: nothing at all for far longer than an iteration.
+        ([*steps([0, 1, 2], profiler=False), *steps([3, 4, 5], begin=BEGIN + 2_000_000, profiler=False)], 2_000),
+        # A host row shows that the recorder was there.
+        ([*steps([0, 1, 2], profiler=False), row("aten::save", "cpu_op", BEGIN + 60_000, 2_000_000),
+          *steps([3, 4, 5], begin=BEGIN + 2_000_000, profiler=False)], 0),
+        # PyTorch itself takes a little from one range to the next.
+        ([*steps([0, 1, 2]), *steps([3, 4, 5], begin=BEGIN + 400)], 0),
+    ],
+)  # fmt: skip
+def test_a_pause_is_told_from_a_host_that_does_nothing(events: Events, paused: float) -> None:
+    assert lost(report_of(events)) == ({"paused": paused} if paused else {})
+
+
+def test_the_recorders_own_window_shows_that_it_went_on() -> None:
+    window = [
+        {"ph": "i", "name": "Iteration Start: PyTorch Profiler", "ts": BEGIN - 10, "pid": "Traces", "tid": "Trace"},
+        {"ph": "i", "name": "Record Window End", "ts": BEGIN + 3_000_000, "pid": "", "tid": ""},
+    ]
+    events = [*steps([0, 1, 2], profiler=False), *steps([3, 4, 5], begin=BEGIN + 2_000_000, profiler=False)]
+    assert lost(report_of([*events, *window])) == {}
+
+
+def test_no_iteration_reaches_over_a_pause() -> None:
+    events = [*steps([0, 1, 2], profiler=False), *steps([3, 4, 5], begin=BEGIN + 2_000_000, profiler=False)]
+    lengths = [one.duration_ns / MS for one in report_of(events).ranks[0].iterations]
+    assert max(lengths) == pytest.approx(20, abs=0.1)
+
+
+# ---------------------------------------------------------------- work that is not in the trace
+
+
+def without(events: Events, *names: str) -> Events:
+    return [event for event in events if not event["name"].startswith(names)]
+
+
+BACKWARD = ("gemm_backward", "nccl")
+
+
+@pytest.mark.parametrize("name", ["cudaGraphLaunch", "hipGraphLaunch", "cuLaunchKernel", "urEnqueueKernelLaunch"])
+def test_launches_whose_work_is_missing_are_no_idle_time(name: str) -> None:
+    events = without(steps(range(5)), "gemm", "nccl")
+    events = [event | {"name": name} if event["name"] == "cudaLaunchKernel" else event for event in events]
+    report = report_of(events)
+    # Of each step but the first: idle until 1.95 ms, then lost until the optimizer's kernel at 19 ms.
+    assert times(report) == {"span": 81.0, "compute": 5.0, "idle": 7.8, "unrecorded": 68.2}
+    assert lost(report) == {"work_missing": 68.2}
+    assert [(one.kind, one.count) for one in report.problems] == [("work_missing", 15)]
+    assert "15 of 20 launches have no work in the trace" in report.problems[0].message
+    assert adds_up(report)
+    text = render_text(report)
+    assert "84.2 % of the GPU's time was not recorded: work that was launched is not in the trace" in text.replace(
+        "\n", " "
+    )
+    assert "not recorded" in render_page(report)
+
+
+@pytest.mark.parametrize(("name", "missing"), [("cudaGraphLaunch", 1), ("cudaLaunchKernel", 0)])
+def test_a_row_may_be_lost_now_and_then_but_not_all_of_a_graph(name: str, missing: int) -> None:
+    events = [
+        event for event in steps(range(20)) if event["name"] != "gemm_backward" or event["args"]["correlation"] != 1_101
+    ]
+    events = [
+        event | {"name": name} if event["cat"] == "cuda_runtime" and event["args"]["correlation"] == 1_101 else event
+        for event in events
+    ]
+    report = report_of(events)
+    assert [problem.count for problem in report.problems] == [1] * missing
+    # From the end of forward's kernel to the all-reduce, which was launched behind.
+    assert lost(report) == ({"work_missing": 7.0} if missing else {})
+
+
+def test_a_wait_for_the_device_shows_that_lost_work_was_over() -> None:
+    events = without(steps(range(2)), "gemm", "nccl")
+    events.append(row("cudaDeviceSynchronize", "cuda_runtime", BEGIN + STEP + 3_000, 12_000, correlation=9_999))
+    # Of the second step: lost from 1.95 to 15 ms, and idle again until the optimizer's kernel.
+    assert times(report_of(events)) == {"span": 21.0, "compute": 2.0, "idle": 1.95 + 4.0, "unrecorded": 13.05}
+
+
+def test_what_is_launched_while_a_stream_is_captured_does_not_run() -> None:
+    capture = [
+        row("cudaStreamBeginCapture", "cuda_runtime", BEGIN + 15_100, 10),
+        launch(BEGIN + 15_200, 9_001),
+        launch(BEGIN + 15_300, 9_002),
+        row("cudaStreamEndCapture", "cuda_runtime", BEGIN + 15_400, 10),
+    ]
+    report = report_of([*steps(range(5)), *capture])
+    assert times(report) == WHOLE
+    assert kinds(report) == []
+
+
+@pytest.mark.parametrize("calls", [True, False])
+def test_an_iteration_without_any_row_of_the_device_is_not_idle(calls: bool) -> None:
+    events = [event for event in steps(range(5)) if calls or event["cat"] != "cuda_runtime"]
+    middle = BEGIN + 2 * STEP
+    events = [
+        event for event in events
+        if event["cat"] not in ("kernel", "cuda_runtime") or not middle <= event["ts"] < middle + STEP
+    ]  # fmt: skip
+    report = report_of(events)
+    assert times(report) == {
+        "span": 98.0, "compute": 48.0, "exposed_communication": 8.0, "idle": 22.0, "unrecorded": 20.0
+    }  # fmt: skip
+    assert lost(report) == {"no_device_rows": 20.0}
+    assert kinds(report) == ["work_missing"]
+    assert adds_up(report)
+
+
+def test_an_iteration_in_which_the_host_launches_nothing_is_idle() -> None:
+    middle = BEGIN + 2 * STEP
+    events = [
+        event for event in steps(range(5))
+        if event["name"].startswith("ProfilerStep") or not middle <= event["ts"] < middle + STEP
+    ]  # fmt: skip
+    assert lost(report_of(events)) == {}
+
+
+# ---------------------------------------------------------------- clocks that do not fit
+
+
+@pytest.mark.parametrize("early_us", [600, 6_000, 900_000])
+def test_no_cause_is_named_where_work_begins_before_its_launch(early_us: int) -> None:
+    events = [
+        event | {"ts": event["ts"] - early_us} if event["cat"] == "kernel" else event for event in steps(range(5))
+    ]
+    report = report_of(events)
+    assert times(report) == WHOLE
+    (total,) = report.totals
+    assert total.idle_ns is not None
+    assert total.idle_ns.unknown == total.time_ns.idle
+    assert report.ranks[0].launches is None
+    assert [one.kind for one in report.findings] == ["exposed_communication"]
+    assert kinds(report) == ["clocks_differ"]
+    assert "because" not in render_text(report)

@@ -1,6 +1,7 @@
 """The gaps in which a device was idle, each with the call that launched what ends it.
 
-Guarantees: pure; gaps are disjoint and sorted, and with the device's work they cover its span.
+Guarantees: pure; gaps are disjoint and sorted, and with the device's work and what was not recorded of it they cover
+its span.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls, Positions
-from fleetprof_analyzer.trace.intervals import Union
+from fleetprof_analyzer.trace.intervals import Union, without
 from fleetprof_analyzer.trace.ordering import distinct, order_by
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
@@ -41,17 +42,18 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A device's work, when any of it ran, and for each row the position of its call in `calls`, -1 for none."""
+    """A device's work, when any of it ran or was not recorded, and for each row the position of its call, -1: none."""
 
     work: DeviceWork
     busy: Union
+    not_idle: Union
     calls: LaunchCalls
     call: Positions
 
     @classmethod
     def of(cls, work: DeviceWork, calls: LaunchCalls) -> "Launched":
         """What the gaps of this work are found and explained by."""
-        return cls(work, work.busy(), calls, calls.of(work.rows))
+        return cls(work, work.busy(), work.not_idle(), calls, calls.of(work.rows))
 
     @property
     def last_end_ns(self) -> int:
@@ -61,20 +63,24 @@ class Launched:
 
 
 def find_gaps(launched: Launched) -> Gaps:
-    """The gaps that end where work begins, from the first start on."""
-    work, calls = launched.work, launched.calls
-    starts, ends = launched.busy
+    """The gaps that end where work begins or its record is lost, from the first start to the last end."""
+    work, calls, lost = launched.work, launched.calls, launched.work.unrecorded
+    starts, ends = launched.not_idle
     # Rows of no length are no work, but the first of them begins the span.
-    begin = np.concatenate(([work.rows.start_ns.min()], ends))[: len(starts)]
+    first_ns, last_ns = int(work.rows.start_ns.min()), launched.last_end_ns
+    starts, ends = (times[(ends > first_ns) & (starts < last_ns)] for times in (starts, ends))
+    begin = np.concatenate(([first_ns], ends))[: len(starts)]
     begin, end = begin[begin < starts], starts[begin < starts]
     lasting = work.rows.duration_ns > 0
-    rows, call = work.rows.select(lasting), launched.call[lasting]
+    start = np.concatenate((work.rows.start_ns[lasting], lost.start_ns))
+    call = np.concatenate((launched.call[lasting], lost.call))
     known = call >= 0
-    call_start = np.full(len(rows), NEVER)
+    call_start = np.full(len(call), NEVER)
     call_start[known] = calls.calls.start_ns[call[known]]
     # Of several rows that end a gap together, the one that was launched first.
-    order = order_by(rows.start_ns, call_start, rows.correlation)
-    first = order[np.searchsorted(rows.start_ns[order], end)]
+    correlation = np.concatenate((work.rows.correlation[lasting], lost.call))
+    order = order_by(start, call_start, correlation)
+    first = order[np.searchsorted(start[order], end)]
     call, known = call[first], known[first]
     if not known.any():
         nothing = np.zeros(len(end), np.int64)
@@ -108,7 +114,26 @@ def find_edges(launched: Launched, borders_ns: Int64s) -> tuple[Gaps, Gaps]:
     if len(every):
         # Nothing ends it; the thread that launched last may say why.
         silence = (NEVER, NEVER, int(every.place[every.start_ns.argmax()]))
-    return _one_gap(begin, first, *launch), _one_gap(last, end, *silence)
+    return _cut(_one_gap(begin, first, *launch), launched), _cut(_one_gap(last, end, *silence), launched)
+
+
+def _cut(gap: Gaps, launched: Launched) -> Gaps:
+    """A gap without what was not recorded: each piece before that ends with the launch that was lost."""
+    lost, calls = launched.work.unrecorded, launched.calls.calls
+    if len(gap.thread) == 0 or len(lost) == 0:
+        return gap
+    pieces = []
+    for begin, end in zip(*without((gap.begin_ns, gap.end_ns), lost.times), strict=True):
+        at = np.flatnonzero(lost.start_ns == end)
+        call = int(lost.call[at[0]]) if len(at) else -1
+        if len(at) == 0:
+            launch = (int(gap.call_start_ns[0]), int(gap.call_end_ns[0]), int(gap.thread[0]))
+        elif call >= 0:
+            launch = (int(calls.start_ns[call]), int(calls.end_ns[call]), int(calls.place[call]))
+        else:
+            launch = (0, 0, -1)
+        pieces.append(_one_gap(int(begin), int(end), *launch))
+    return join_gaps(pieces) if pieces else gap.select(np.zeros(1, np.bool_))
 
 
 def _one_gap(begin_ns: int, end_ns: int, *launch: int) -> Gaps:

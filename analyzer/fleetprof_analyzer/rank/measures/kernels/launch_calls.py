@@ -5,12 +5,13 @@ longest counts; one call may have launched many rows (a CUDA graph).
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fleetprof_analyzer.trace.ordering import order_by
-from fleetprof_analyzer.trace.trace import Category, Int64s, Rows, Trace
+from fleetprof_analyzer.trace.trace import NO_ROWS, Category, Int64s, Rows, Trace
 
 Positions = npt.NDArray[np.intp]
 
@@ -28,6 +29,9 @@ class LaunchCalls:
         at = np.minimum(np.searchsorted(self.calls.correlation, rows.correlation), len(self.calls) - 1)
         found = (self.calls.correlation[at] == rows.correlation) & (rows.correlation >= 0)
         return np.where(found, at, -1)
+
+
+NO_CALLS: Final = LaunchCalls(NO_ROWS)
 
 
 def find_calls(trace: Trace) -> LaunchCalls:

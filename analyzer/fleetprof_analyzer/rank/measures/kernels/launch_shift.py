@@ -33,7 +33,7 @@ def find_shifts(work: DeviceWork, calls: LaunchCalls) -> Int64s:
 
 def _gaps_before(work: DeviceWork, first_ns: Int64s) -> Int64s:
     """How long the device was idle before work that begins at `first_ns`; a gap that several end counts once."""
-    starts, ends = work.busy()
+    starts, ends = work.not_idle()
     at = np.searchsorted(starts, first_ns)
     at[(at == len(starts)) | (starts[np.minimum(at, len(starts) - 1)] != first_ns)] = 0
     _, once = np.unique(at, return_index=True)
