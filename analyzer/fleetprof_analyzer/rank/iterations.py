@@ -193,12 +193,12 @@ def _optimizer_iterations(
     for first in range(skip, len(ends) - per_iteration + 1, per_iteration):
         begin = int(ends[first - 1]) if first else _recording_start(trace, marks)
         end = int(ends[first + per_iteration - 1])
-        resumed = pauses[1][(pauses[0] >= begin) & (pauses[1] <= end)]
-        begin = int(resumed[-1]) if len(resumed) else begin
+        resumed, end = behind_pauses(begin, end, pauses)
+        paused, begin = resumed > begin, resumed
         duration = end - begin
         step = None if number is None else number + first
         complete = True if first else _began_in_time(begin, duration, step, samples, terms)
-        if len(resumed):
+        if paused:
             complete = None  # where it began is not known
         if complete is False:
             continue
@@ -218,6 +218,12 @@ def _optimizer_iterations(
         per_iteration,
         iterations[0].step if iterations else None,
     )
+
+
+def behind_pauses(start_ns: int, end_ns: int, pauses: Union) -> tuple[int, int]:
+    """[start, end) from the last of the pauses in it on."""
+    resumed = pauses[1][(pauses[0] >= start_ns) & (pauses[1] <= end_ns)]
+    return (int(resumed[-1]) if len(resumed) else start_ns), end_ns
 
 
 def _recording_start(trace: Trace, marks: _Marks) -> int:

@@ -148,7 +148,7 @@ def summarise(
     energies = find(RankSection.ENERGY, lambda: _measure_energies(trace, iterations, samples)).otherwise(
         Energies([None] * len(iterations))
     )
-    stages = find(RankSection.STAGES, lambda: find_stages(trace, calls.value, iterations, found.marks))
+    stages = find(RankSection.STAGES, lambda: find_stages(trace, calls.value, iterations, found.marks, pauses))
     begin = trace.window_start_ns if trace.window_start_ns is not None else int(trace.rows.start_ns.min())
     rank = Rank(
         rank=rank_number,

@@ -53,7 +53,7 @@ def _explain_device(
     length = np.array([iteration.duration_ns for iteration in iterations], np.int64)
     idle_ns, within, longest = measure_idle(trace, work, calls, host, start, start + length)
     assert _whole(idle_ns) == measure_device(work).idle, "the causes of idle time do not add up"
-    return DeviceIdle(idle_ns, measure_stream_idle(work.rows, calls), within, longest)
+    return DeviceIdle(idle_ns, measure_stream_idle(work, calls), within, longest)
 
 
 def list_devices(works: Sequence[DeviceWork], idle: Sequence[DeviceIdle]) -> list[DeviceTime]:

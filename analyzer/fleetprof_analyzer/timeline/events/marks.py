@@ -14,11 +14,14 @@ from fleetprof_api.report.report import Rank
 from fleetprof_analyzer.rank.measures.devices import split_devices
 from fleetprof_analyzer.rank.measures.host_activity import read_host
 from fleetprof_analyzer.rank.measures.idle.idle import GapPart, explain_gaps
-from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
+from fleetprof_analyzer.rank.measures.kernels.launch_calls import NO_CALLS, LaunchCalls
 from fleetprof_analyzer.rank.measures.stages.gaps import fill
 from fleetprof_analyzer.rank.measures.stages.labels import Label, find_labels
 from fleetprof_analyzer.rank.measures.stages.main_thread import find_main_thread
 from fleetprof_analyzer.rank.measures.stages.stages import bound_by_passes, find_passes
+from fleetprof_analyzer.rank.window.pauses import find_pauses
+from fleetprof_analyzer.rank.window.window import find_window
+from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
 
 MOST_MARKS: Final = 2000
@@ -55,7 +58,7 @@ class Mark:
 
 def mark_rank(trace: Trace, entry: Rank, calls: LaunchCalls, span: Span) -> list[Mark]:
     """The marks of one rank that lie in [start, end) or reach into it."""
-    return [*_iterations(entry, span), *_stages(trace, entry, calls, span), *_idle(trace, calls, span)]
+    return [*_iterations(entry, span), *_stages(trace, entry, calls, span), *_idle(trace, entry, calls, span)]
 
 
 def keep_longest(marks: Sequence[Mark]) -> list[Mark]:
@@ -105,13 +108,14 @@ def _stages(trace: Trace, entry: Rank, calls: LaunchCalls, span: Span) -> Iterab
             yield Mark("stages", stage, left, right - left, args)
 
 
-def _idle(trace: Trace, calls: LaunchCalls, span: Span) -> Iterable[Mark]:
+def _idle(trace: Trace, entry: Rank, calls: LaunchCalls, span: Span) -> Iterable[Mark]:
     works = split_devices(trace)
     if not works:
         return
+    window = find_window(trace, works, calls, entry.iterations, find_pauses(trace, None), Problems())
     host = read_host(trace)
-    for work in works:
-        gaps, parts = explain_gaps(trace, work, calls, host)
+    for work in window.works:
+        gaps, parts = explain_gaps(trace, work, calls if window.fits else NO_CALLS, host)
         length = gaps.end_ns - gaps.begin_ns
         near = np.flatnonzero((gaps.begin_ns < span[1]) & (gaps.end_ns > span[0]) & (length >= LEAST_NS))
         longest = near[np.argsort(-length[near], kind="stable")[:MOST_MARKS]]

@@ -122,10 +122,25 @@ def test_the_recorders_own_window_shows_that_it_went_on() -> None:
     assert lost(report_of([*events, *window])) == {}
 
 
-def test_no_iteration_reaches_over_a_pause() -> None:
-    events = [*steps([0, 1, 2], profiler=False), *steps([3, 4, 5], begin=BEGIN + 2_000_000, profiler=False)]
-    lengths = [one.duration_ns / MS for one in report_of(events).ranks[0].iterations]
-    assert max(lengths) == pytest.approx(20, abs=0.1)
+def test_the_host_of_a_rank_without_a_device_is_not_idle_in_a_pause() -> None:
+    events = [*steps([0, 1, 2]), *steps([7, 8, 9], begin=BEGIN + 3_000_000)]
+    report = report_of([event for event in events if event["cat"] in ("cpu_op", "user_annotation")])
+    (rank,) = report.ranks
+    # From the first operator at 1.9 ms to the end of the last at 19 ms.
+    assert (rank.kind, rank.time_ns.span) == ("cpu", 2 * 60 * MS - 2.9 * MS)
+    assert lost(report) == {"paused": 3_000 + 4 * 20 + 20 - 20}
+
+
+@pytest.mark.parametrize("marks", ["profiler", "optimizer", "none"])
+def test_no_iteration_reaches_over_a_pause(marks: str) -> None:
+    profiler = marks == "profiler"
+    events = [*steps([0, 1, 2], profiler=profiler), *steps([3, 4, 5], begin=BEGIN + 2_000_000, profiler=profiler)]
+    if marks == "none":
+        events = without(events, "Optimizer")
+    (rank,) = report_of(events).ranks
+    assert rank.stages is not None
+    assert sum(stage.time_ns for stage in rank.stages.stages) == pytest.approx(6 * 20 * MS, abs=4 * MS)
+    assert max([one.duration_ns / MS for one in rank.iterations], default=20) == pytest.approx(20, abs=0.1)
 
 
 # ---------------------------------------------------------------- work that is not in the trace
@@ -214,6 +229,17 @@ def test_an_iteration_in_which_the_host_launches_nothing_is_idle() -> None:
         if event["name"].startswith("ProfilerStep") or not middle <= event["ts"] < middle + STEP
     ]  # fmt: skip
     assert lost(report_of(events)) == {}
+
+
+def test_work_that_does_not_say_who_launched_it_is_not_missing() -> None:
+    """Kernels of a replayed graph, as some drivers record them."""
+    events = [event for event in steps(range(5)) if event["name"] != "aten::linear"]
+    for event in events:
+        if event["name"] in ("gemm_forward", "gemm_backward"):
+            del event["args"]["correlation"]
+    report = report_of(events)
+    assert times(report) == WHOLE
+    assert kinds(report) == []
 
 
 # ---------------------------------------------------------------- clocks that do not fit

@@ -26,9 +26,9 @@ from fleetprof_analyzer.rank.measures.idle.gaps import (
 )
 from fleetprof_analyzer.rank.measures.idle.places import LongGaps, choose_longest
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
-from fleetprof_analyzer.trace.intervals import Union, covered
+from fleetprof_analyzer.trace.intervals import Union, covered, covered_length
 from fleetprof_analyzer.trace.ordering import distinct
-from fleetprof_analyzer.trace.trace import Int64s, Rows, Trace
+from fleetprof_analyzer.trace.trace import Int64s, Trace
 
 _STREAM_WAIT_NS: Final = 30_000  # HTA's consecutive_kernel_delay
 
@@ -163,8 +163,12 @@ def _explain_launched(parts: Int64s, gaps: Gaps, until_ns: Int64s, limit: int) -
     parts[:, GapPart.WAITING_LONG] = waited - delay - parts[:, GapPart.WAITING_SHORT]
 
 
-def measure_stream_idle(rows: Rows, calls: LaunchCalls) -> StreamIdle:
-    """HTA's three categories of one device: per stream, the gap before each row that follows another."""
+def measure_stream_idle(work: DeviceWork, calls: LaunchCalls) -> StreamIdle:
+    """HTA's three categories of one device: per stream, the gap before each row that follows another.
+
+    What was not recorded of the device is no part of a gap.
+    """
+    rows = work.rows
     rows = rows.take(np.lexsort((rows.start_ns, rows.place)))
     if len(rows) < 2:
         return StreamIdle()
@@ -173,6 +177,9 @@ def measure_stream_idle(rows: Rows, calls: LaunchCalls) -> StreamIdle:
     reached = _running_end(rows.end_ns, new)
     before = np.concatenate(([0], reached[:-1]))
     gap = np.where(new, 0, np.maximum(rows.start_ns - before, 0))
+    if len(work.unrecorded):
+        begin, lost = rows.start_ns - gap, work.unrecorded.times
+        gap -= covered_length(rows.start_ns, lost) - covered_length(begin, lost)
     call = calls.of(rows)
     late = (call >= 0) & (calls.calls.start_ns[call] > before) if len(calls.calls) else np.zeros(len(rows), np.bool_)
     host, rest = int(gap[late].sum()), gap[~late]

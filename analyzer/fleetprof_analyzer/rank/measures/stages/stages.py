@@ -18,6 +18,7 @@ from fleetprof_api.report.report_tables import StageName, Stages, StageTime
 
 from fleetprof_analyzer.rank.host.code_of_spans import find_code
 from fleetprof_analyzer.rank.host.track import Track
+from fleetprof_analyzer.rank.iterations import NO_PAUSES, behind_pauses
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
 from fleetprof_analyzer.rank.measures.stages.gaps import fill
 from fleetprof_analyzer.rank.measures.stages.labels import Label, find_labels
@@ -25,7 +26,7 @@ from fleetprof_analyzer.rank.measures.stages.long_iterations import measure_long
 from fleetprof_analyzer.rank.measures.stages.loss import Span
 from fleetprof_analyzer.rank.measures.stages.main_thread import MainThread, between, find_main_thread
 from fleetprof_analyzer.rank.measures.stages.silences import find_silences
-from fleetprof_analyzer.trace.intervals import union
+from fleetprof_analyzer.trace.intervals import Union, union
 from fleetprof_analyzer.trace.trace import Int64s, Rows, Trace
 
 _ORDER: Final[tuple[StageName, ...]] = (
@@ -68,8 +69,12 @@ def find_stages(
     calls: LaunchCalls,
     iterations: Sequence[Iteration],
     marks: Literal["optimizer_step", "profiler_step", "none"],
+    pauses: Union = NO_PAUSES,
 ) -> FoundStages:
-    """Where the stages of each iteration lie; iterations that nothing marks are found by their backward passes."""
+    """Where the stages of each iteration lie; iterations that nothing marks are found by their backward passes.
+
+    None reaches over one of the recorder's `pauses`.
+    """
     thread = find_main_thread(trace, calls)
     if thread is None:
         return FoundStages(reason="no operator says what autograd made of it: inference, or the host was not recorded")
@@ -77,7 +82,8 @@ def find_stages(
     bounds: list[Span] = [(i.start_ns, i.start_ns + i.duration_ns) for i in iterations]
     found_by: Literal["optimizer_step", "profiler_step", "backward", "none"] = marks
     if not bounds:
-        bounds, found_by = bound_by_passes(thread, passes)[:_MOST_ITERATIONS], "backward"
+        found = [behind_pauses(start, end, pauses) for start, end in bound_by_passes(thread, passes)]
+        bounds, found_by = [(start, end) for start, end in found if end > start][:_MOST_ITERATIONS], "backward"
     if not bounds:
         return FoundStages(thread, reason="no backward pass, and no mark of an iteration")
     labels, inferred = label_iterations(trace, thread, passes, bounds)
