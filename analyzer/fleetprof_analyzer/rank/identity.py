@@ -1,6 +1,7 @@
 """Decides which rank a trace belongs to, and says so where it is in doubt.
 
-Order: distributedInfo of the trace; the end of its trace id (`…-r3`, `…-rank3`); its file name (`rank3`, `rank_3`).
+Order: distributedInfo of the trace; the end of its trace id (`…-r3`, `…-rank3`); its file name (`rank3`, `rank_3`,
+`rank[3]`, `rank=3`).
 Guarantees: never a silent choice: unknown, contradicted and doubled ranks are problems in the report, and no trace
 hides another.
 """
@@ -15,7 +16,9 @@ from fleetprof_api.report.report import Problem, Rank
 from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_analyzer.trace.trace import TraceMetadata
 
-_IN_TEXT: Final = re.compile(r"(?:^|[^a-z])r(?:ank)?s?[-_/]?(\d{1,6})(?![0-9])", re.IGNORECASE)
+_IN_TEXT: Final = re.compile(
+    r"(?:^|[^a-z])(?:r(?:ank)?s?[-_/]?|ranks?\s?[=:.(\[{]\s?|ranks?\s)(\d{1,6})(?![0-9])", re.IGNORECASE
+)
 
 
 def identify(metadata: TraceMetadata, source: str, assigned: int | None, problems: Problems) -> int | None:

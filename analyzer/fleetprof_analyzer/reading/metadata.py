@@ -17,6 +17,8 @@ from fleetprof_analyzer.trace.trace import TraceMetadata
 _NOTHING: Final = msgspec.Raw(b"null")
 _BASE: Final = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,19})\b')
 _RANK: Final = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}]*?"rank"\s*:\s*(\d{1,9})\b')
+_EVENTS: Final = b'"traceEvents"'
+_NEXT_OBJECT: Final = re.compile(rb"\}\s*\{")
 _LARGEST_BASE_NS: Final = 1 << 62
 
 
@@ -48,6 +50,7 @@ def read_metadata(text: bytes, problems: Problems) -> TraceMetadata:
     try:
         around = msgspec.json.decode(text, type=_Around)
     except REFUSALS:
+        text = _without_second(text, problems)
         try:
             around = msgspec.json.decode(repair(text), type=_Around)
         except REFUSALS as error:
@@ -65,6 +68,19 @@ def read_metadata(text: bytes, problems: Problems) -> TraceMetadata:
         groups={} if distributed is None else _groups(distributed.pg_config, problems),
         base_ns=base if base is not None and 0 <= base < _LARGEST_BASE_NS else None,
     )
+
+
+def _without_second(text: bytes, problems: Problems) -> bytes:
+    """The text without a second recording, which begins behind the end of the first one's object."""
+    first = text.find(_EVENTS)
+    second = text.find(_EVENTS, first + len(_EVENTS)) if first >= 0 else -1
+    found = _NEXT_OBJECT.search(text, first, second) if second >= 0 else None
+    if found is None:
+        return text
+    problems.add(
+        ProblemKind.SECOND_RECORDING, "another recording follows in the file and was not read: give each a file"
+    )
+    return text[: found.start() + 1]
 
 
 def _read(raw: msgspec.Raw, kind: Any, problems: Problems, name: str) -> Any:

@@ -54,7 +54,7 @@ def read_trace(file: IO[bytes], source: str, problems: Problems, limits: TraceLi
     framed = rows.category == Category.FRAME
     rows, frames = (rows.select(~framed), rows.select(framed)) if framed.any() else (rows, NO_ROWS)
     if len(rows) == 0 and not any(problems.count(kind) for kind in _SAYS_WHY_EMPTY):
-        problems.add(ProblemKind.NO_EVENTS)
+        problems.add(ProblemKind.NO_EVENTS, _say_nothing(columns.event_count))
     absolute = len(rows) > 0 and int(rows.start_ns.min()) >= _ABSOLUTE_FROM_NS
     return Trace(
         source=source,
@@ -75,6 +75,15 @@ def read_trace(file: IO[bytes], source: str, problems: Problems, limits: TraceLi
         event_count=columns.event_count,
         decoded_bytes=stream.decoded_bytes,
         base_ns=base_ns,
+    )
+
+
+def _say_nothing(event_count: int) -> str:
+    if not event_count:
+        return "the trace holds no event"
+    return (
+        f"none of its {event_count:,} events has both a duration (dur) and a category (cat) that is known, as cpu_op or"
+        " kernel: pairs of B and E, and rows without a category, are not read"
     )
 
 

@@ -3,7 +3,7 @@
 A table, first match wins; what matches nothing is compute. Users may put entries of their own before it. Guarantees:
 the row's category goes before its name (a copy is memory whatever it is called); every rule has an example in the
 tests. Names come from NCCL, RCCL, vLLM and SGLang (cross-device reduce), PyTorch symmetric memory (multimem), NVSHMEM,
-DeepEP, MSCCL, TensorRT-LLM, ROCm.
+DeepEP, MSCCL, TensorRT-LLM, ROCm, oneCCL, TransformerEngine.
 """
 
 import re
@@ -38,6 +38,9 @@ _COMMUNICATION_KERNELS: Final = (
     r"(?:all_?reduce|allgather|all_gather|reduce_?scatter|all_?to_?all)_?(?:fusion_)?kernel",
     r"\blamport(?:Style)?(?:one|two)?shot|oneShotAllReduce|twoShotAllReduce",
     r"\b[hox]ccl(?:Kernel|_)",
+    r"\bone_?ccl",
+    r"\bquickreduce::|\ballreduce_prototype_(?:one|two)shot",  # vLLM on ROCm
+    r"\bk?userbuffers_",  # TransformerEngine
 )
 _MEMORY_KERNELS: Final = (
     r"^__amd_rocclr_(?:copy|fill)Buffer",

@@ -16,6 +16,7 @@ class ProblemKind(StrEnum):
     EMPTY_FILE = "empty_file"
     NOT_A_TRACE = "not_a_trace"
     NO_EVENTS = "no_events"
+    SECOND_RECORDING = "second_recording"
     TRUNCATED = "truncated"
     CORRUPT_GZIP = "corrupt_gzip"
     REFUSED = "refused"
@@ -48,7 +49,6 @@ class ProblemKind(StrEnum):
 
 _SENTENCES: Final = {
     ProblemKind.EMPTY_FILE: "the file is empty",
-    ProblemKind.NO_EVENTS: "the trace holds no event with a duration",
     ProblemKind.TRUNCATED: "the file ends in the middle; what stands before was read",
     ProblemKind.REPAIRED_EVENTS: "events with values that JSON does not allow were repaired and used",
     ProblemKind.LOST_EVENTS: "events that cannot be read were left out",

@@ -278,6 +278,33 @@ def test_what_is_no_trace_is_named(data: bytes, kind: str) -> None:
     assert kind in problems
 
 
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        ([], "the trace holds no event"),
+        ([{"name": "add", "ph": "X", "ts": 1.5, "dur": 2.5, "tid": 1, "pid": "CPU functions", "args": {}}],
+         "none of its 1 events has both a duration (dur) and a category (cat) that is known"),
+        ([{"name": "add", "ph": phase, "cat": "cpu_op", "ts": 1.5, "tid": 1, "pid": 1} for phase in "BE"],
+         "none of its 2 events has both a duration (dur) and a category (cat) that is known"),
+    ],
+)  # fmt: skip
+def test_a_trace_without_rows_says_what_they_lack(events: list[dict[str, Any]], words: str) -> None:
+    problems = Problems()
+    for text in (json.dumps(events), json.dumps({"traceEvents": events})):
+        read_trace(io.BytesIO(text.encode()), "t", problems)
+        (entry,) = problems.entries("t", None)
+        assert (entry.kind, entry.message.startswith(words)) == ("no_events", True)
+
+
+def test_a_second_recording_in_a_file_is_said() -> None:
+    document = json.loads(PLANTED.text())
+    text = json.dumps(document)
+    trace, problems = read((text + "\n" + text).encode())
+    assert len(trace.rows) == len(read(text.encode())[0].rows)
+    assert trace.metadata.rank == document["distributedInfo"]["rank"]
+    assert problems == {"second_recording": 1}
+
+
 def test_a_base_time_that_no_clock_can_show_is_left_out() -> None:
     text = (
         b'{"baseTimeNanoseconds": 9999999999999999999, "x": nonsense, "traceEvents": ['

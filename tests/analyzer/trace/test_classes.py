@@ -20,6 +20,11 @@ COMMUNICATION = [
     "void deep_ep::internode::dispatch<false, 8>(int4*)",
     "void deep_ep::intranode::combine<__nv_bfloat16>()",
     "mscclKernel_Sum_half_LL_false(ncclDevComm*, mscclAlgo*)",
+    "oneccl_reduce_base<float, 2, 16, 1, 1, 2>",
+    "typeinfo name for oneccl_allreduce_large<sycl::half>",
+    "void quickreduce::allreduce_prototype_twoshot<quickreduce::AllReduceTwoshot<half>>()",
+    "userbuffers_fp16_sum_inplace_gpu_rr_rs_oop(int, int)",
+    "kuserbuffers_pushrecv(int, int)",
     "void tensorrt_llm::kernels::ar_fusion::allreduce_fusion_kernel_oneshot_lamport<0>()",
 ]
 MEMORY = [
@@ -29,6 +34,7 @@ MEMORY = [
     "Memset (Device)",
 ]
 COMPUTE = [
+    "onednn_gemm_kernel",
     "hipblaslt_gemm_kernel",
     "void SyncBatchNorm_forward",
     "sm80_xmma_gemm_dmma_16x16",
