@@ -50,9 +50,10 @@ from fleetprof_analyzer.rank.measures.stages.labels import Label
 from fleetprof_analyzer.rank.measures.stages.stages import FoundStages, find_stages, sum_up
 from fleetprof_analyzer.rank.sections import Found, RankSection, Sections
 from fleetprof_analyzer.rank.step_times import StepTimes, measure_step_times
+from fleetprof_analyzer.rank.window.clocks import find_misfit
 from fleetprof_analyzer.rank.window.pauses import find_pauses
 from fleetprof_analyzer.rank.window.strays import leave_out_strays
-from fleetprof_analyzer.rank.window.window import RecordedWindow, find_window, list_unrecorded
+from fleetprof_analyzer.rank.window.window import find_window, list_unrecorded
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
 
@@ -118,21 +119,22 @@ def summarise(
     trace = find(RankSection.WINDOW, lambda: leave_out_strays(trace, problems)).otherwise(trace)
     has_device = bool(trace.rows.on_device.any())
     calls = find(RankSection.CALLS, lambda: find_calls(trace))
-    pauses = find(RankSection.WINDOW, lambda: find_pauses(trace, samples)).otherwise(NO_PAUSES)
+    # The host of a rank without a device is taken as one.
+    split = find(RankSection.DEVICES, lambda: split_devices(trace) if has_device else [find_host_work(trace)])
+    misfit = find(RankSection.WINDOW, lambda: find_misfit(trace, split.value, calls.value)).or_none()
+    pauses = find(RankSection.WINDOW, lambda: find_pauses(trace, samples, misfit)).otherwise(NO_PAUSES)
     found = find(RankSection.ITERATIONS, lambda: find_iterations(trace, samples, terms, problems, pauses)).otherwise(
         Iterations()
     )
     chosen = terms.choose(found.iterations)[:_ITERATIONS_KEPT]
-    # The host of a rank without a device is taken as one.
-    split = find(RankSection.DEVICES, lambda: split_devices(trace) if has_device else [find_host_work(trace)])
     window = find(
-        RankSection.WINDOW, lambda: find_window(trace, split.value, calls.value, found.iterations, pauses, problems)
+        RankSection.WINDOW,
+        lambda: find_window(trace, split.value, calls.value, found.iterations, pauses, misfit, problems),
     )
-    every = find(RankSection.DEVICES, lambda: window.otherwise(RecordedWindow(split.value)).works)
+    every = find(RankSection.DEVICES, lambda: window.otherwise(split.value))
     works: Found[list[DeviceWork]] = every if has_device else Found(([],))
-    fits = window.otherwise(RecordedWindow([])).fits
     # Where the clocks do not fit, nothing is explained by when it was launched.
-    explaining = calls if fits else Found((NO_CALLS,))
+    explaining = calls if misfit is None else Found((NO_CALLS,))
     idle = find(RankSection.IDLE, lambda: explain_idle(trace, works.value, explaining.value, chosen))
     devices = find(RankSection.TIME, lambda: list_devices(works.value, idle.otherwise([])))
     bounds = find(RankSection.TIME, lambda: bound_moments(chosen))
@@ -174,7 +176,8 @@ def summarise(
             Stages(reason=_LOST)
         ),
         launches=find(
-            RankSection.LAUNCHES, lambda: measure_launches(works.value, calls.value, devices.value) if fits else None
+            RankSection.LAUNCHES,
+            lambda: measure_launches(works.value, calls.value, devices.value) if misfit is None else None,
         ).otherwise(None),
         copies=find(RankSection.COPIES, lambda: measure_copies(trace, works.value)).otherwise([]),
         truncated=trace.truncated,

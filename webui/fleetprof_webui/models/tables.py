@@ -28,8 +28,8 @@ class RankColumns(Model):
         dict[str, list[int | None]],
         Meta(
             description="by name: span, compute, overlapped_communication, exposed_communication, exposed_memory, "
-            "idle, idle_*, stage_*, iteration (median), data_loading, lateness in ns; energy in mJ; memory in bytes; "
-            "launches. A measure that no rank has is left out."
+            "idle, unrecorded, idle_*, stage_*, iteration (median), data_loading, lateness in ns; energy in mJ; memory "
+            "in bytes; launches. A measure that no rank has is left out."
         ),
     ]
     units: Annotated[dict[str, str], Meta(description="ns, mJ, bytes or count, by measure")]

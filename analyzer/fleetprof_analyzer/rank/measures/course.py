@@ -22,6 +22,7 @@ COURSE_CLASSES: Final = (
     "communication_overlapped",
     "memory",
     "data_loading",
+    "unrecorded",
 )
 _LOADING: Final = COURSE_CLASSES.index("data_loading")
 
@@ -42,11 +43,12 @@ def describe_course(before: Int64s, bounds: Int64s, devices: int, labels: Sequen
     """
     if bounds.size == 0:
         return b""
-    compute, communication, either, busy, _ = np.diff(before, axis=2)
+    compute, communication, either, busy, lost = np.diff(before, axis=2)
     overlapped = compute + communication - either
     length = np.diff(bounds, axis=1)
-    idle = devices * length - busy
-    found = np.argmax((idle, compute - overlapped, either - compute, overlapped, busy - either), axis=0)
+    idle = devices * length - busy - lost
+    parts = (idle, compute - overlapped, either - compute, overlapped, busy - either, np.zeros_like(idle), lost)
+    found = np.argmax(parts, axis=0)
     loading = [(start, end) for each in labels for start, end, stage in each if stage == "data_loading"]
     spans = np.array(loading, np.int64).reshape(len(loading), 2)
     middle = (bounds[:, :-1] + length // 2).ravel()

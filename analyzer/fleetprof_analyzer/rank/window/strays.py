@@ -25,7 +25,8 @@ _MOST_STRETCHES: Final = 32
 def leave_out_strays(trace: Trace, problems: Problems) -> Trace:
     """The trace without rows that a long silence of host and devices parts from all iterations.
 
-    The silence is longer than an iteration; where nothing marks iterations, than ten times what lies behind or before.
+    The silence is longer than an iteration, and the rows are few or it is ten times as long as all else; where nothing
+    marks iterations, both.
     """
     rows = trace.rows
     kept = np.ones(len(rows), np.bool_)
@@ -64,10 +65,10 @@ def _find_stretch(trace: Trace, rows: Rows) -> Bools:
         before = rows.start_ns < silent_to
         for stray in (before, ~before):
             stretch, rest = rows.select(stray), rows.select(~stray)
-            if 1000 * int(stretch.duration_ns.sum()) > _MOST_PERMILLE * whole:
-                continue
             first, last = int(stretch.start_ns.min()), int(stretch.end_ns.max())
             length = int(rest.end_ns.max() - rest.start_ns.min())
-            if last <= begin or first >= end if len(marks) else silent_to - silent_from >= _LONGER_THAN_ALL * length:
+            is_far = silent_to - silent_from >= _LONGER_THAN_ALL * length
+            is_small = 1000 * int(stretch.duration_ns.sum()) <= _MOST_PERMILLE * whole
+            if (last <= begin or first >= end) and (is_far or is_small) if len(marks) else is_far and is_small:
                 return stray
     return nothing

@@ -4,14 +4,14 @@ Guarantees: pure; what was not recorded is no part of any measure but its own, a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from fleetprof_api.report.report import Iteration, UnrecordedReason, UnrecordedTime
 
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
-from fleetprof_analyzer.rank.window.clocks import find_misfit
+from fleetprof_analyzer.rank.window.clocks import Misfit
 from fleetprof_analyzer.rank.window.missing_work import (
     add_iterations_without_work,
     add_missing_work,
@@ -29,26 +29,20 @@ _REASONS: Final[dict[Lost, UnrecordedReason]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedWindow:
-    """A rank's devices, or its host, with what was not recorded; `fits`: whether the clocks of host and devices do."""
-
-    works: list[DeviceWork]
-    fits: bool = True
-
-
 def find_window(
     trace: Trace, works: Sequence[DeviceWork], calls: LaunchCalls, iterations: Sequence[Iteration], pauses: Union,
-    problems: Problems,
-) -> RecordedWindow:  # fmt: skip
-    """What was recorded of a rank's devices or of its host; `problems` receives what was not."""
+    misfit: Misfit | None, problems: Problems,
+) -> list[DeviceWork]:  # fmt: skip
+    """A rank's devices, or its host, with what was not recorded of them, which `problems` receives as well.
+
+    `misfit` shows that the clocks of host and devices do not fit.
+    """
     if len(pauses[0]):
         example = f"nothing of host and devices was recorded for {length(pauses) / 1e9:,.3f} s in all"
         problems.add(ProblemKind.RECORDING_PAUSED, example, len(pauses[0]))
     paused = [replace(one, unrecorded=one.unrecorded.add(*pauses, Lost.PAUSED, one.busy())) for one in works]
     if not trace.rows.on_device.any():
-        return RecordedWindow(paused)
-    misfit = find_misfit(works, calls)
+        return paused
     missing, launches = find_launches_without_work(trace, works, calls)
     if missing.any():
         problems.add(
@@ -57,19 +51,14 @@ def find_window(
             int(missing.sum()),
         )
     if misfit is not None:
-        problems.add(
-            ProblemKind.CLOCKS_DIFFER,
-            f"{misfit.early:,} of {misfit.of:,} pieces of work begin before their launch, by up to"
-            f" {misfit.most_ns / 1e6:,.3f} ms: no cause of idle time can be told",
-            misfit.early,
-        )
+        problems.add(ProblemKind.CLOCKS_DIFFER, f"{misfit.say()}: no cause of idle time can be told", misfit.off)
     else:
         paused = add_missing_work(trace, paused, calls, missing)
     found = add_iterations_without_work(trace, paused, iterations)
     silent = max((int((one.unrecorded.lost == Lost.NO_DEVICE_ROWS).sum()) for one in found), default=0)
     if silent:
         problems.add(ProblemKind.WORK_MISSING, f"{silent} iterations have no row of the device", silent)
-    return RecordedWindow(found, fits=misfit is None)
+    return found
 
 
 def list_unrecorded(works: Sequence[DeviceWork]) -> list[UnrecordedTime]:

@@ -19,6 +19,7 @@ from fleetprof_analyzer.rank.measures.stages.gaps import fill
 from fleetprof_analyzer.rank.measures.stages.labels import Label, find_labels
 from fleetprof_analyzer.rank.measures.stages.main_thread import find_main_thread
 from fleetprof_analyzer.rank.measures.stages.stages import bound_by_passes, find_passes
+from fleetprof_analyzer.rank.window.clocks import find_misfit
 from fleetprof_analyzer.rank.window.pauses import find_pauses
 from fleetprof_analyzer.rank.window.window import find_window
 from fleetprof_analyzer.trace.problems import Problems
@@ -112,10 +113,11 @@ def _idle(trace: Trace, entry: Rank, calls: LaunchCalls, span: Span) -> Iterable
     works = split_devices(trace)
     if not works:
         return
-    window = find_window(trace, works, calls, entry.iterations, find_pauses(trace, None), Problems())
-    host = read_host(trace)
-    for work in window.works:
-        gaps, parts = explain_gaps(trace, work, calls if window.fits else NO_CALLS, host)
+    misfit = find_misfit(trace, works, calls)
+    pauses = find_pauses(trace, None, misfit)
+    host, explaining = read_host(trace), calls if misfit is None else NO_CALLS
+    for work in find_window(trace, works, calls, entry.iterations, pauses, misfit, Problems()):
+        gaps, parts = explain_gaps(trace, work, explaining, host)
         length = gaps.end_ns - gaps.begin_ns
         near = np.flatnonzero((gaps.begin_ns < span[1]) & (gaps.end_ns > span[0]) & (length >= LEAST_NS))
         longest = near[np.argsort(-length[near], kind="stable")[:MOST_MARKS]]

@@ -1,11 +1,14 @@
 """The course of each iteration: of which class most of each moment was."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fleetprof_analyzer.rank.measures.breakdown import measure_before, measure_iterations
 from fleetprof_analyzer.rank.measures.course import COURSE_CLASSES, bound_moments, describe_course
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
 from fleetprof_analyzer.rank.measures.stages.labels import Label
+from fleetprof_analyzer.rank.window.unrecorded import NOTHING, Lost
 from fleetprof_analyzer.trace.classes import WorkClass
 from fleetprof_api.report.report import Iteration
 from harness.timelines.timeline_files import make_trace
@@ -46,6 +49,14 @@ def test_a_moment_is_of_the_class_that_took_most_of_it(devices: int, labels: lis
     bounds = bound_moments(ITERATIONS)
     course = describe_course(measure_before(works, bounds), bounds, devices, labels)
     assert "".join(SHORT[COURSE_CLASSES[each]] for each in course) == expected
+
+
+def test_a_moment_whose_work_is_not_in_the_trace_is_not_idle() -> None:
+    lost = NOTHING.add(np.array([155, 180]), np.array([160, 190]), Lost.WORK_MISSING, make_work("0").busy())
+    bounds = bound_moments(ITERATIONS)
+    works = [replace(make_work("0"), unrecorded=lost)]
+    course = describe_course(measure_before(works, bounds), bounds, 1, [])
+    assert "".join(SHORT[COURSE_CLASSES[each]] for each in course) == "cccoxxmiii" "iiiiiuciuc"
 
 
 def test_moments_add_up_to_the_iteration() -> None:

@@ -40,6 +40,8 @@ def test_a_recording_without_a_fault() -> None:
         ([row("aten::empty", "cpu_op", BEGIN - 2_000_000, 10)], 1),
         ([launch(BEGIN - 300_000, 1_000_001), kernel("fill", BEGIN - 299_900, 2, 1_000_001)], 2),
         ([kernel("volta_sgemm", END + 700_000, 3, 10**6), kernel("volta_sgemm", END + 90_000_000, 3, 10**6 + 1)], 2),
+        ([kernel("volta_sgemm", number, 3_000, 10**6 + number, number) for number in range(30)], 30),
+        ([kernel("volta_sgemm", BEGIN - 2_000_000, 30_000, 10**6)], 1),
         ([kernel("early", 0, 0, 10**6), kernel("late", END + 5_000_000, 5, 10**6 + 1)], 2),
     ],
 )
@@ -111,6 +113,15 @@ def test_what_lies_between_two_cycles_of_the_profiler_is_no_idle_time(pause_ms: 
 )  # fmt: skip
 def test_a_pause_is_told_from_a_host_that_does_nothing(events: Events, paused: float) -> None:
     assert lost(report_of(events)) == ({"paused": paused} if paused else {})
+
+
+@pytest.mark.parametrize("at_ms", [-400, 300])
+def test_rows_before_and_behind_the_profilers_ranges_are_not_idle_in_between(at_ms: int) -> None:
+    """Too much to be left out, and the profiler's ranges say when it recorded."""
+    begin = BEGIN + (1_000 * at_ms if at_ms < 0 else 3 * STEP + 1_000 * at_ms)
+    report = report_of([row("aten::mm", "cpu_op", begin, 20_000), kernel("mm", begin, 20_000, 1), *steps([0, 1, 2])])
+    assert times(report)["idle"] < 25
+    assert kinds(report) == ["recording_paused"]
 
 
 def test_the_recorders_own_window_shows_that_it_went_on() -> None:
@@ -259,3 +270,24 @@ def test_no_cause_is_named_where_work_begins_before_its_launch(early_us: int) ->
     assert [one.kind for one in report.findings] == ["exposed_communication"]
     assert kinds(report) == ["clocks_differ"]
     assert "because" not in render_text(report)
+
+
+@pytest.mark.parametrize("late_us", [500, 6_000])
+@pytest.mark.parametrize("wait", ["cudaDeviceSynchronize", "hipDeviceSynchronize", "cudaStreamSynchronize"])
+def test_no_cause_is_named_where_the_host_waits_no_longer_than_its_work_runs(wait: str, late_us: int) -> None:
+    events = steps(range(5))
+    for number in range(5):
+        at = BEGIN + STEP * number
+        copy = kernel("Memcpy DtoH (Device -> Pinned)", at + 15_000, 10, 5_000 + number)
+        events += [
+            launch(at + 3_000, 5_000 + number, name="cudaMemcpyAsync"),
+            row(wait, "cuda_runtime", at + 3_030, 12_000, correlation=6_000 + number),
+            copy | {"cat": "gpu_memcpy"},
+        ]
+    assert kinds(report_of(events)) == []
+    moved = [event | {"ts": event["ts"] + late_us} if event["tid"] in (7, 20) else event for event in events]
+    report = report_of(moved)
+    assert [(problem.kind, problem.count) for problem in report.problems] == [("clocks_differ", 5)]
+    assert times(report)["compute"] == WHOLE["compute"]
+    assert report.totals[0].idle_ns is not None
+    assert report.totals[0].idle_ns.unknown == report.totals[0].time_ns.idle

@@ -23,6 +23,7 @@ export const TIME_CLASSES: readonly TimeClass[] = [
   { id: "idle_optimizer", name: "Idle: optimizer", color: "--optimizer", sign: "letter", letter: "O", explanation: "the host was in Optimizer.step or zero_grad" },
   { id: "idle_other", name: "Idle: other", color: "--idle", sign: "hollow", letter: "", explanation: "waiting for other work or an event, or not known" },
   { id: "idle_host_only", name: "Idle: no operator", color: "--idle", sign: "hollow", letter: "", explanation: "a rank without a device: no operator and no collective ran; the stages say what the host did" },
+  { id: "unrecorded", name: "Not recorded", color: "--line", sign: "lines", letter: "", explanation: "work was launched that is not in the trace: no idle time" },
 ];
 
 /** The parts as figures: compute whole, as in the report, with what of it ran beside communication after it. */
@@ -58,5 +59,6 @@ export function partsOf(measure: Measure): number[] {
     optimizer,
     causesAreKnown ? rest : 0,
     causesAreKnown ? 0 : rest,
+    at("unrecorded"),
   ];
 }

@@ -28,6 +28,7 @@ const WORDS: Record<string, string> = {
   exposed_communication: "Exposed communication",
   exposed_memory: "Exposed memory operations",
   idle: "Idle",
+  unrecorded: "Not recorded",
   iteration: "Iteration time",
   data_loading: "Data loading",
   lateness: "Lateness",

@@ -15,6 +15,7 @@ export const EVENT_CLASSES: readonly EventClass[] = [
   { id: "host", name: "host", explanation: "the CPU on its way to the device: operators, launches, Python; the letter H, a firm border" },
   { id: "optimizer", name: "optimizer", explanation: "Optimizer.step and zero_grad on the CPU; the letter O" },
   { id: "idle", name: "idle", explanation: "nothing runs; hollow" },
+  { id: "unrecorded", name: "not recorded", explanation: "work was launched that is not in the trace" },
 ];
 
 const NAMES = new Map(EVENT_CLASSES.map(({ id, name }) => [id, name]));

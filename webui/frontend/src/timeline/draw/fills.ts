@@ -13,6 +13,7 @@ const PROPERTIES: Record<string, string> = {
   host: "--host",
   optimizer: "--optimizer",
   idle: "--idle",
+  unrecorded: "--line",
 };
 const SIGNS: Record<string, "hatch" | "lines" | "dots" | "hollow"> = {
   communication_overlapped: "hatch",
