@@ -252,11 +252,17 @@ def _profiler_iterations(trace: Trace, problems: Problems) -> list[Iteration]:
         return []
     rows = _of_busiest_thread(rows)
     by_index: dict[int, Iteration] = {}
+    again = 0
     for name, start, duration in zip(rows.name, rows.start_ns, rows.duration_ns, strict=True):
         match = _PROFILER_STEP.search(trace.names[name])
         assert match is not None
         index = int(match[1])
+        # Old traces have a range among the operators as well.
+        again += index in by_index and by_index[index].start_ns + by_index[index].duration_ns <= int(start)
         by_index[index] = Iteration(index=index, start_ns=int(start), duration_ns=int(duration))
+    if again:
+        example = f"{again} ranges of steps have the number of an earlier one: of each number the last is an iteration"
+        problems.add(ProblemKind.SECOND_RECORDING, example)
     iterations = sorted(by_index.values(), key=lambda iteration: iteration.start_ns)
     return _without_fragment(iterations, problems)
 

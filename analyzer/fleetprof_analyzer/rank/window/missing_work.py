@@ -72,11 +72,11 @@ def add_missing_work(trace: Trace, works: Sequence[DeviceWork], calls: LaunchCal
 
 
 def add_iterations_without_work(
-    trace: Trace, works: Sequence[DeviceWork], iterations: Sequence[Iteration]
+    trace: Trace, works: Sequence[DeviceWork], calls: LaunchCalls, iterations: Sequence[Iteration]
 ) -> list[DeviceWork]:
     """The devices with the iterations of which no work and no call of the host's runtime was recorded.
 
-    The host ran about as many operators in them as in those with work.
+    The host ran about as many operators in them as in those with work. Work of an iteration before may still run.
     """
     if len(iterations) < 2:
         return list(works)
@@ -85,11 +85,12 @@ def add_iterations_without_work(
     launching, operators = (
         _count(rows.start_ns[rows.category == category], bounds) for category in (Category.RUNTIME, Category.OPERATOR)
     )
-    worked = np.zeros(len(iterations), np.bool_)
+    begun, unjoined = np.zeros(len(iterations), np.int64), np.zeros(len(iterations), np.int64)
     for work in works:
-        starts, ends = work.busy()
-        worked |= np.searchsorted(starts, bounds[1]) > np.searchsorted(ends, bounds[0], side="right")
-    lost = ~worked & (launching == 0)
+        begun += _count(work.rows.start_ns, bounds)
+        unjoined += _count(work.rows.start_ns[calls.of(work.rows) < 0], bounds)
+    worked = begun > 0
+    lost = (launching == 0) & (unjoined == 0)
     if not worked.any() or not lost.any():
         return list(works)
     lost &= operators >= _ALIKE * np.median(operators[worked])

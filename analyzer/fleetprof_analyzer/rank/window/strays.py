@@ -17,7 +17,6 @@ from fleetprof_analyzer.trace.trace import Bools, Rows, Trace
 # Of the time of all rows: a part of the recording holds more.
 _MOST_PERMILLE: Final = 50
 _LEAST_SILENCE_NS: Final = 50_000_000
-_LEAST_SILENCE_WITHOUT_MARKS_NS: Final = 1_000_000_000
 _LONGER_THAN_ALL: Final = 10
 _MOST_STRETCHES: Final = 32
 
@@ -25,8 +24,8 @@ _MOST_STRETCHES: Final = 32
 def leave_out_strays(trace: Trace, problems: Problems) -> Trace:
     """The trace without rows that a long silence of host and devices parts from all iterations.
 
-    The silence is longer than an iteration, and the rows are few or it is ten times as long as all else; where nothing
-    marks iterations, both.
+    The silence is longer than an iteration, and the rows are few or it is ten times as long as all else. Where nothing
+    marks iterations, it is as long as all else, and the rows are few.
     """
     rows = trace.rows
     kept = np.ones(len(rows), np.bool_)
@@ -59,7 +58,7 @@ def _find_stretch(trace: Trace, rows: Rows) -> Bools:
         apart = np.diff(np.sort(marks.end_ns)) if len(marks) > 1 else np.array([end - begin])
         least = max(_LEAST_SILENCE_NS, int(np.median(apart)))
     else:
-        begin, end, least = 0, 0, _LEAST_SILENCE_WITHOUT_MARKS_NS
+        begin, end, least = 0, 0, _LEAST_SILENCE_NS
     whole = int(rows.duration_ns.sum())
     for silent_from, silent_to in zip(*find_silences(rows, least), strict=True):
         before = rows.start_ns < silent_to
@@ -67,8 +66,12 @@ def _find_stretch(trace: Trace, rows: Rows) -> Bools:
             stretch, rest = rows.select(stray), rows.select(~stray)
             first, last = int(stretch.start_ns.min()), int(stretch.end_ns.max())
             length = int(rest.end_ns.max() - rest.start_ns.min())
-            is_far = silent_to - silent_from >= _LONGER_THAN_ALL * length
             is_small = 1000 * int(stretch.duration_ns.sum()) <= _MOST_PERMILLE * whole
-            if (last <= begin or first >= end) and (is_far or is_small) if len(marks) else is_far and is_small:
+            if len(marks):
+                is_far = silent_to - silent_from >= _LONGER_THAN_ALL * length
+                is_stray = (last <= begin or first >= end) and (is_far or is_small)
+            else:
+                is_stray = is_small and silent_to - silent_from >= length
+            if is_stray:
                 return stray
     return nothing

@@ -54,10 +54,12 @@ def find_window(
         problems.add(ProblemKind.CLOCKS_DIFFER, f"{misfit.say()}: no cause of idle time can be told", misfit.off)
     else:
         paused = add_missing_work(trace, paused, calls, missing)
-    found = add_iterations_without_work(trace, paused, iterations)
+    found = add_iterations_without_work(trace, paused, calls, iterations)
     silent = max((int((one.unrecorded.lost == Lost.NO_DEVICE_ROWS).sum()) for one in found), default=0)
     if silent:
-        problems.add(ProblemKind.WORK_MISSING, f"{silent} iterations have no row of the device", silent)
+        problems.add(
+            ProblemKind.WORK_MISSING, f"{silent} iteration{'s' * (silent > 1)} without any row of the device", silent
+        )
     return found
 
 

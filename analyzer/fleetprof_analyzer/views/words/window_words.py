@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from fleetprof_api.report.report import KindTotal, UnrecordedReason
 
 _WORDS: Final[dict[UnrecordedReason, str]] = {
-    "paused": "the recorder paused between two cycles; no part of the span",
+    "paused": "nothing of host and devices was recorded, as between two cycles of the profiler; no part of the span",
     "work_missing": "work that was launched is not in the trace",
     "no_device_rows": "iterations of which the trace has no work of the device",
 }

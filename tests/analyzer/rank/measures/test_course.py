@@ -56,7 +56,7 @@ def test_a_moment_whose_work_is_not_in_the_trace_is_not_idle() -> None:
     bounds = bound_moments(ITERATIONS)
     works = [replace(make_work("0"), unrecorded=lost)]
     course = describe_course(measure_before(works, bounds), bounds, 1, [])
-    assert "".join(SHORT[COURSE_CLASSES[each]] for each in course) == "cccoxxmiii" "iiiiiuciuc"
+    assert "".join(SHORT[COURSE_CLASSES[each]] for each in course) == "cccoxxmiiiiiiiiuciuc"
 
 
 def test_moments_add_up_to_the_iteration() -> None:
