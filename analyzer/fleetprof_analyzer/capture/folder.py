@@ -193,7 +193,9 @@ def summarise_file(
         # A file that nobody foresaw: our fault, told as such, and no reason to lose the other ranks.
         log.exception("%s could not be analysed", source)
         problems.add(ProblemKind.ANALYZER_FAULT, f"{type(error).__name__}: {error}")
-    return RankSummary(source=source, rank_number=assigned, problems=problems.entries(source, assigned))
+    # Its file is there: nobody may say that the rank left none.
+    rank = identify(TraceMetadata(), source, assigned, Problems())
+    return RankSummary(source=source, rank_number=rank, problems=problems.entries(source, rank))
 
 
 def _summarise(

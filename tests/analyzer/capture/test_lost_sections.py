@@ -5,17 +5,21 @@ import inspect
 from collections.abc import Callable
 from functools import cache, partial
 from io import BytesIO
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import msgspec
 import pytest
 from fleetprof_analyzer.assembly import report as assembly
 from fleetprof_analyzer.assembly.report import assemble
-from fleetprof_analyzer.capture.folder import summarise_file
+from fleetprof_analyzer.capture import folder
+from fleetprof_analyzer.capture.folder import analyze_directory, summarise_file
 from fleetprof_analyzer.rank import summary
 from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.summary import RankSummary, merge
 from fleetprof_analyzer.trace.problems import ProblemKind, Problems
+from fleetprof_analyzer.trace.trace import Trace
 from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api import keys
@@ -23,6 +27,7 @@ from fleetprof_api.report.report import Report, read_report, write_report
 from fleetprof_api.samples import RankSamples
 from fleetprof_store.memory import MemoryStore
 from harness.traces.kept_traces import traces_in
+from harness.traces.planted.ranks import PlantedRank, write_ranks
 from harness.traces.planted.traces import plant_capture
 
 MEASURED = ("fleetprof_analyzer.rank.", "fleetprof_analyzer.job.", "fleetprof_analyzer.words.")
@@ -113,3 +118,19 @@ def test_want_of_memory_is_no_fault_of_a_measure(monkeypatch: pytest.MonkeyPatch
     assert [(one.rank, [problem.kind for problem in one.problems]) for one in make_summaries()] == [
         (None, [ProblemKind.REFUSED])
     ] * 3
+
+
+def test_a_rank_that_could_not_be_read_has_left_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_ranks(tmp_path, *(PlantedRank(number) for number in range(4)))
+
+    def refuse(trace: Trace, *rest: object, **more: Any) -> RankSummary:
+        if trace.source == "rank2.json":
+            raise ValueError("unforeseen")
+        return summary.summarise(trace, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(folder, "summarise", refuse)
+    report = analyze_directory(tmp_path)
+    assert [(problem.kind, problem.rank) for problem in report.problems] == [(ProblemKind.ANALYZER_FAULT, 2)]
+    assert report.stragglers is not None
+    assert report.stragglers.not_captured == []
+    assert "left no trace" not in render_text(report)
