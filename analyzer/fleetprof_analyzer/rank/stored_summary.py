@@ -16,7 +16,7 @@ from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS_BYT
 from fleetprof_analyzer.rank.summary import RankSummary
 
 SCHEMA_VERSION: Final = 1
-MOST_BYTES: Final = 100_000
+MOST_BYTES: Final = 100 << 10
 _DECODED_BYTES: Final = 4 << 20
 _LEVEL: Final = 9
 

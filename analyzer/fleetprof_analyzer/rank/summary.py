@@ -1,6 +1,6 @@
 """The map step and the merge: one rank's trace and samples in, a small summary out; summaries in, one collection out.
 
-Guarantees: `summarise` is pure and its result stays below about 100 KB; `merge` is associative, commutative and
+Guarantees: `summarise` is pure and its result stays below about 100 KiB; `merge` is associative, commutative and
 idempotent, so that summaries may be made anywhere and joined in any order. A summary is self-contained: the report is
 made of summaries, never of traces.
 """

@@ -32,11 +32,13 @@ def name(length: int) -> str:
 
 def of_chance(iteration: Iteration) -> Iteration:
     assert iteration.time_ns is not None
+    duration_ns = digits(9)
+    parts = {field: digits(8) for field in TimeBreakdown.__struct_fields__}
     return msgspec.structs.replace(
         iteration,
         start_ns=iteration.start_ns + digits(6),
-        duration_ns=digits(9),
-        time_ns=TimeBreakdown(**{field: digits(8) for field in TimeBreakdown.__struct_fields__}),
+        duration_ns=duration_ns,
+        time_ns=TimeBreakdown(**parts | {"span": duration_ns}),  # of one device
         idle_ns=iteration.idle_ns and IdleCauses(**{field: digits(8) for field in IdleCauses.__struct_fields__}),
         energy_mj=digits(6),
     )
