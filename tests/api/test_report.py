@@ -44,7 +44,7 @@ def test_the_schema_is_one_and_holds_the_names_that_others_rely_on() -> None:
     rank, time_ns = schema["$defs"]["Rank"]["properties"], schema["$defs"]["TimeBreakdown"]["properties"]
     assert {"rank", "source", "iterations", "time_ns", "kind"} <= rank.keys()
     assert {"index", "start_ns", "duration_ns"} <= schema["$defs"]["Iteration"]["properties"].keys()
-    parts = {"compute", "overlapped_communication", "exposed_communication", "exposed_memory", "idle"}
+    parts = {"compute", "overlapped_communication", "exposed_communication", "exposed_memory", "idle", "unrecorded"}
     assert time_ns.keys() == {"span"} | parts
 
 
