@@ -93,7 +93,7 @@ def add_iterations_without_work(
     lost = (launching == 0) & (unjoined == 0)
     if not worked.any() or not lost.any():
         return list(works)
-    lost &= operators >= _ALIKE * np.median(operators[worked])
+    lost &= operators >= max(1, _ALIKE * float(np.median(operators[worked])))
     starts, ends = bounds[:, lost]
     return [
         replace(work, unrecorded=work.unrecorded.add(starts, ends, Lost.NO_DEVICE_ROWS, work.busy())) for work in works
