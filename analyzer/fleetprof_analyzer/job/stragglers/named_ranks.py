@@ -15,12 +15,12 @@ from fleetprof_analyzer.job.stragglers.causes.explanation import (
     explain_operators,
     explain_work,
 )
-from fleetprof_analyzer.job.stragglers.faults import Fault
 from fleetprof_analyzer.job.stragglers.imbalance import Imbalance
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.network import Links
 from fleetprof_analyzer.job.stragglers.place import ON_HOST, find_place
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.job.stragglers.search.faults import Fault
 from fleetprof_analyzer.rank.communication.operations import KINDS
 
 _MOST_NAMED: Final = 8

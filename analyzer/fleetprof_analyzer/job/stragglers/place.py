@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 from fleetprof_api.report.code_place import PlaceInCode
 
-from fleetprof_analyzer.job.stragglers.faults import Fault
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.job.stragglers.search.faults import Fault
 from fleetprof_analyzer.rank.host.by_iteration import find_late_place
 
 ON_HOST: Final = frozenset(("host", "cpu_contention", "garbage_collection", "data_loading"))

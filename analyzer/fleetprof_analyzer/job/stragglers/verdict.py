@@ -15,7 +15,6 @@ import numpy as np
 from fleetprof_api.report.stragglers import Cause, ClockAlignment, SlowLink, Straggler, Stragglers, Undecided
 
 from fleetprof_analyzer.job.stragglers.comparable import choose_comparable, find_untold
-from fleetprof_analyzer.job.stragglers.faults import Judged, judge, least_joint_gain
 from fleetprof_analyzer.job.stragglers.imbalance import find_imbalance
 from fleetprof_analyzer.job.stragglers.judgement.judgement import Judgement
 from fleetprof_analyzer.job.stragglers.judgement.reasons import (
@@ -42,12 +41,13 @@ from fleetprof_analyzer.job.stragglers.loading import measure_loading_gain
 from fleetprof_analyzer.job.stragglers.missing import find_missing
 from fleetprof_analyzer.job.stragglers.named_ranks import describe_fault, describe_link, describe_stage, rank_of
 from fleetprof_analyzer.job.stragglers.network import Links, find_slow_links
-from fleetprof_analyzer.job.stragglers.readings import Agreed, read_hosts
 from fleetprof_analyzer.job.stragglers.replay.alignment import align_clocks, ends_together
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched, match
 from fleetprof_analyzer.job.stragglers.replay.mismatch import Mismatch
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.replay.schedule import Circular
+from fleetprof_analyzer.job.stragglers.search.faults import Judged, judge, least_joint_gain
+from fleetprof_analyzer.job.stragglers.search.readings import Agreed, read_hosts
 from fleetprof_analyzer.job.stragglers.undecided import Power, find_power
 from fleetprof_analyzer.rank.communication.operations import KINDS, RankOperations, UnreadableOperations, decode
 

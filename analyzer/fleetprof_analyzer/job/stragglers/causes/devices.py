@@ -11,7 +11,7 @@ from fleetprof_api.report.stragglers import Evidence
 
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
-from fleetprof_analyzer.job.stragglers.same_kernels import Kernels, compare_speed, given_work_ns
+from fleetprof_analyzer.job.stragglers.search.same_kernels import Kernels, compare_speed, given_work_ns
 from fleetprof_analyzer.trace.trace import Bools
 
 _MOST_OF: Final = 0.5

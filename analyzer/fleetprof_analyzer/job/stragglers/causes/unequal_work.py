@@ -13,7 +13,7 @@ import numpy as np
 from fleetprof_analyzer.job.stragglers.causes.operators import OperatorWork, compare_work
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
-from fleetprof_analyzer.job.stragglers.same_kernels import Kernels, compare_speed, given_work_ns
+from fleetprof_analyzer.job.stragglers.search.same_kernels import Kernels, compare_speed, given_work_ns
 
 _EXPLAINED: Final = 0.5  # of the excess
 _LEAST_SHARE: Final = 0.75  # of the late iterations: work that moves has no such part in what else is late

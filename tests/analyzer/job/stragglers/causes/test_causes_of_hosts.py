@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.causes.explanation import Explained, explain
 from fleetprof_analyzer.job.stragglers.causes.unequal_work import find_more_work, weigh_work
-from fleetprof_analyzer.job.stragglers.faults import is_worth
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, find_candidates
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.search.faults import is_worth
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 

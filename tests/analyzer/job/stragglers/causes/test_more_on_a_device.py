@@ -8,7 +8,7 @@ import pytest
 from fleetprof_analyzer.job.stragglers.causes.unequal_work import find_more_on_device
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
-from fleetprof_analyzer.job.stragglers.same_kernels import Kernels, compare_speed
+from fleetprof_analyzer.job.stragglers.search.same_kernels import Kernels, compare_speed
 from fleetprof_analyzer.rank.communication.operations import Signature
 
 ITERATIONS = 8

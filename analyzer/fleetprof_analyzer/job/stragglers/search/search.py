@@ -10,13 +10,13 @@ import numpy as np
 from fleetprof_analyzer.job.stragglers.causes.loaders import find_slow_loaders
 from fleetprof_analyzer.job.stragglers.causes.rhythm import add_rhythmic
 from fleetprof_analyzer.job.stragglers.causes.unequal_work import weigh_work
-from fleetprof_analyzer.job.stragglers.faults import Fault, Judged, judge
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, find_candidates
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime, tabulate
 from fleetprof_analyzer.job.stragglers.lateness.sign_test import find_most_often
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.replay.roles import find_roles
-from fleetprof_analyzer.job.stragglers.same_kernels import find_slow_devices
+from fleetprof_analyzer.job.stragglers.search.faults import Fault, Judged, judge
+from fleetprof_analyzer.job.stragglers.search.same_kernels import find_slow_devices
 from fleetprof_analyzer.trace.trace import Int64s
 
 

@@ -10,11 +10,11 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.faults import Fault, Judged
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
-from fleetprof_analyzer.job.stragglers.search import Search, search
+from fleetprof_analyzer.job.stragglers.search.faults import Fault, Judged
+from fleetprof_analyzer.job.stragglers.search.search import Search, search
 
 _FAITHFUL: Final = 0.03
 _CERTAIN: Final = 0.5  # of the excess

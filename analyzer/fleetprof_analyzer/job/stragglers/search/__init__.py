@@ -1,0 +1,1 @@
+"""Who is late: candidates, what each costs in a replay, and what both readings of the hosts agree upon."""
