@@ -99,6 +99,7 @@ def extract_operations(
         end,
         source.tolerance_ns,
         read_host(source, position),
+        _begin_of_thread(source, found),
     )
     chain = build_chain(work, find_joins(work, position))
     previous_end = _previous_end(source.place, source.start_ns, end)
@@ -179,6 +180,13 @@ def extract_operations(
         unsure_ns=0 if source.waits is None else int((source.waits.possible[1] - source.waits.possible[0]).sum()),
         thread=sum_up(track, bounds),
     )
+
+
+def _begin_of_thread(source: OperationSource, found: Iterations) -> int | None:
+    """When the training thread of a rank without a device began its first iteration; None where that is not known."""
+    if source.kind != "cpu" or not found.iterations:
+        return None
+    return found.iterations[0].start_ns
 
 
 def _fill(

@@ -51,6 +51,15 @@ def test_the_chain_waits_where_the_work_did(name: str) -> None:
     assert list(chain) == marks
 
 
+@pytest.mark.parametrize(("begin_ns", "own_ns"), [(None, 0), (-90, 100), (5, 5)])
+def test_own_time_before_the_first_operation_is_known_from_when_the_chain_began(
+    begin_ns: int | None, own_ns: int
+) -> None:
+    """A row ends at 10, when the first operation is launched."""
+    work = ChainWork(ints(0, 30), ints(0, 10, 40), ints(1), ints(10), ints(30), tolerance_ns=0, begin_ns=begin_ns)
+    assert build_chain(work, ints(1)).own_ns.tolist() == [own_ns, 0]
+
+
 def test_an_operation_that_ended_early_is_joined_where_the_program_joins_it() -> None:
     """Three iterations of two rows: in the second the operation is over before the first row after it begins."""
     starts = ints(0, 10, 40, 100, 115, 140, 200, 210, 240)

@@ -18,6 +18,7 @@ from fleetprof_analyzer.trace.trace import Bools
 _LEAST_TURNS: Final = 3
 _SHORTEST: Final = 2
 _LEAST_EXCESS: Final = 0.1  # of the own time
+_SHARES_OF_LONGEST: Final = (1 / 2, 1 / 3)  # of the longest pause: some are much longer than the others
 _CLEARLY: Final = 1.5  # over all that is not in the rhythm
 _MOST_OF: Final = 0.6  # of all that exceeds
 _MOST_OF_LATENESS: Final = 0.5
@@ -32,6 +33,8 @@ def find_rhythm(late: Bools, numbers: list[int]) -> int | None:
     `numbers` of the iterations, shape (K,). Takes three late ones, and none that is missing or out of turn.
     """
     at = np.array(numbers)[late]
+    if len(at) > _LEAST_TURNS and late[0] and len(set(np.diff(at).tolist())) > 1:
+        at = at[1:]  # the recording begins in the first one, which may make it late
     steps = np.diff(at)
     if len(at) < _LEAST_TURNS or steps.min() < _SHORTEST or steps.min() != steps.max():
         return None
@@ -74,9 +77,9 @@ def _find_late(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, C
     """(rank, n, candidate) of ranks whose own time has a rhythm."""
     excess, has_peers = relative_excess(table, table.own_ns)
     for rank in np.flatnonzero(has_peers).tolist():
-        late = _outstanding(excess, rank)
-        every = None if late is None else find_rhythm(late, numbers)
-        if late is not None and every is not None:
+        found = _find_outstanding(excess, rank, numbers)
+        if found is not None:
+            every, late = found
             yield rank, every, Candidate(rank, "intermittent", float(excess[rank][late].mean()), late)
 
 
@@ -91,13 +94,10 @@ def _find_blocked(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int
     excess, has_peers = relative_excess(table, blocked[:, known])
     sampled = [number for number, here in zip(numbers, known, strict=True) if here]
     for rank in np.flatnonzero(has_peers).tolist():
-        late = _outstanding(excess, rank)
-        every = None if late is None else find_rhythm(late, sampled)
-        if late is None or every is None:
-            unlikely = _find_among_strays(excess, rank, sampled)
-            if unlikely is None:
-                continue
-            every, late = unlikely
+        found = _find_outstanding(excess, rank, sampled) or _find_among_strays(excess, rank, sampled)
+        if found is None:
+            continue
+        every, late = found
         whole = np.zeros(len(known), np.bool_)
         whole[known] = late
         yield rank, every, Candidate(rank, "intermittent", float(excess[rank][late].mean()), whole, by="blocked")
@@ -115,17 +115,17 @@ def _find_hosts(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, 
             yield rank, every, Candidate(rank, "intermittent", float(excess[rank][late].mean()), late)
 
 
-def _outstanding(excess: Floats, rank: int) -> Bools | None:
-    """The iterations in which a rank is late by far more than in its others, and than any other rank ever is."""
-    mine = excess[rank]
-    late = mine > max(float(mine.max()) / 2, _LEAST_EXCESS)
-    if not late.any():
-        return None
-    least = float(mine[late].min())
-    rest = np.concatenate((mine[~late], np.delete(excess, rank, axis=0).ravel()))
-    if len(rest) and least < _CLEARLY * float(rest.max()):
-        return None
-    return late if mine[late].sum() >= _MOST_OF * mine[mine > 0].sum() else None
+def _find_outstanding(excess: Floats, rank: int, numbers: list[int]) -> tuple[int, Bools] | None:
+    """n and the iterations of a rhythm in which a rank is late by far more than in its others, and than any other is."""
+    mine, others = excess[rank], np.delete(excess, rank, axis=0).ravel()
+    for share in _SHARES_OF_LONGEST:
+        late: Bools = np.asarray(mine > max(share * float(mine.max()), _LEAST_EXCESS))
+        every, rest = find_rhythm(late, numbers), np.concatenate((mine[~late], others))
+        if every is None or (len(rest) and float(mine[late].min()) < _CLEARLY * float(rest.max())):
+            continue
+        if mine[late].sum() >= _MOST_OF * mine[mine > 0].sum():
+            return every, late
+    return None
 
 
 def _find_among_strays(excess: Floats, rank: int, numbers: list[int]) -> tuple[int, Bools] | None:

@@ -14,7 +14,7 @@ from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
 from fleetprof_analyzer.rank.communication.operations import RankOperations, Signature
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
-from fleetprof_analyzer.trace.trace import Int64s
+from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 Floats = npt.NDArray[np.float64]
 COMPONENTS = ("busy", "data", "collection", "host")
@@ -60,6 +60,13 @@ class OwnTime:
         if not (self.on_host and self.waited_ns.shape == self.ran_ns.shape == self.own_ns.shape):
             return None
         return np.asarray(np.maximum(self.own_ns - self.waited_ns - self.ran_ns, 0.0))
+
+    def stretch(self, known: Bools) -> float:
+        """How much longer than it runs a thread takes for it, by the cells `known`: who runs longer waits longer."""
+        if not known.any():
+            return 1.0
+        ran, waited = (float(np.median(values[known])) for values in (self.ran_ns, self.waited_ns))
+        return 1 + waited / ran if ran > 0 else 1.0
 
 
 def tabulate(replay: Replay, role: Int64s) -> OwnTime:

@@ -73,18 +73,15 @@ def of_itself(replay: Replay, candidate: Candidate) -> Reference:
     return Reference(work, host, lag, late)
 
 
-def of_unblocked(replay: Replay, table: OwnTime, candidate: Candidate) -> Reference:
-    """Without what the rank is blocked longer than its peers where it is late.
+def of_other_iterations(replay: Replay, table: OwnTime, candidate: Candidate) -> Reference:
+    """Without what the rank takes longer than its peers in the iterations in which it is late.
 
-    What other programs do to the rank beside that stays as it was.
+    What other programs do to it in the others stays as it was.
     """
-    blocked = table.blocked_ns()
-    assert blocked is not None
-    usual = np.median(blocked[table.peers(candidate.rank)], axis=0)
-    beyond = np.maximum(np.nan_to_num(blocked[candidate.rank] - usual), 0.0)
-    work = take_off(replay, table, candidate.rank, np.where(candidate.iterations, beyond, 0.0))
+    usual = np.median(table.own_ns[table.peers(candidate.rank)], axis=0)
+    beyond = np.where(candidate.iterations, np.maximum(table.own_ns[candidate.rank] - usual, 0.0), 0.0)
     mine = (replay.layout.rank == candidate.rank) & (replay.iteration >= 0)
-    return Reference(work, replay.host_ns, replay.lag_ns, mine)
+    return Reference(take_off(replay, table, candidate.rank, beyond), replay.host_ns, replay.lag_ns, mine)
 
 
 def take_off(replay: Replay, table: OwnTime, rank: int, beyond_ns: Floats) -> Int64s:

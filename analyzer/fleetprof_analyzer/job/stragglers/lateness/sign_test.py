@@ -36,17 +36,11 @@ def find_most_often(table: OwnTime) -> list[Candidate]:
     known[0] = False
     if known.sum() < _LEAST_SAMPLED:
         return []
-    ran = np.minimum(table.ran_ns, table.own_ns) * _measure_stretch(table, known)
+    ran = np.minimum(table.ran_ns, table.own_ns) * table.stretch(np.broadcast_to(known, table.own_ns.shape))
     return [
         *_find(table, ran[:, known], known, by="peers", least_more=_LEAST_MORE),
         *_find(table, blocked[:, known], known, by="blocked", least_more=1.0),
     ]
-
-
-def _measure_stretch(table: OwnTime, known: Bools) -> float:
-    """How much longer than it runs a thread takes for it: who runs longer waits for a core longer, in proportion."""
-    ran, waited = (float(np.median(values[:, known])) for values in (table.ran_ns, table.waited_ns))
-    return 1 + waited / ran if ran > 0 else 1.0
 
 
 def _find(table: OwnTime, values: Floats, known: Bools, *, by: str, least_more: float) -> list[Candidate]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
-from fleetprof_analyzer.job.stragglers.lateness.reference import Reference, of_itself, of_peers, of_unblocked
+from fleetprof_analyzer.job.stragglers.lateness.reference import Reference, of_itself, of_other_iterations, of_peers
 from fleetprof_analyzer.job.stragglers.replay.course import Scenario
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.trace.trace import Int64s
@@ -141,7 +141,7 @@ def _reference(
         mine = (replay.layout.rank == candidate.rank) & (replay.iteration >= 0)
         return Reference(*extra[candidate.rank], replay.lag_ns, mine)
     if candidate.by == "blocked":
-        return of_unblocked(replay, table, candidate)
+        return of_other_iterations(replay, table, candidate)
     if len(table.peers(candidate.rank)):
         return of_peers(replay, table, candidate.rank)
     return of_itself(replay, candidate)

@@ -44,6 +44,7 @@ class ChainWork:
 
     `row_end_ns`, shape (m + 1,), is when all work before a row had ended. `launch_row`, shape (n,), counts the rows
     launched before each operation; it is sorted. A row may begin `tolerance_ns` before the end of what it waited for.
+    `begin_ns` is when the chain began its first iteration, None where that is not known.
     """
 
     row_start_ns: Int64s
@@ -53,6 +54,7 @@ class ChainWork:
     end_ns: Int64s
     tolerance_ns: int
     host: Host | None = None
+    begin_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,8 @@ def build_chain(work: ChainWork, join_row: Int64s) -> Chain:
         order, time = order[~misplaced], time[~misplaced]
     operation, row, kind, moment = operation[order], row[order], kind[order], moment[order]
     joins, local = kind == _JOIN, work.row_end_ns[row]
-    before_mark = np.concatenate((local[:1], time[:-1]))
+    begin = local[:1] if work.begin_ns is None else np.minimum(local[:1], work.begin_ns)
+    before_mark = np.concatenate((begin, time[:-1]))
     own = np.maximum(local - before_mark, 0)
     reached = np.zeros(count, np.int64)
     launches = kind == _LAUNCH

@@ -15,6 +15,8 @@ MS = 1_000_000
     ("..x..x..x.", 3),
     ("...x..x..x", 3),   # the pause before the window's first collective was not recorded
     ("x.x.x.x.x.", 2),
+    ("x.x..x..x..", 3),  # the recording begins in the first one
+    ("x...x.x...x", None),
     ("x....x....", None),  # two only
     ("..x..x.x..", None),
     ("..x..x....x", None),
@@ -46,6 +48,11 @@ def late_in(candidate: Candidate) -> list[int]:
 def test_a_rank_that_pauses_in_a_rhythm_is_suspected() -> None:
     (found,) = add_rhythmic(own_time(EVEN, THIRD, EVEN), [], NUMBERS)
     assert (found.rank, found.pattern, late_in(found)) == (1, "intermittent", [1, 4, 7])
+
+
+def test_a_pause_of_a_rhythm_may_be_much_longer_than_the_others() -> None:
+    (found,) = add_rhythmic(own_time(EVEN, [10, 50, 11, 12, 110, 10, 9, 52, 10], EVEN), [], NUMBERS)
+    assert late_in(found) == [1, 4, 7]
 
 
 def test_a_host_that_pauses_in_a_rhythm_is_suspected_though_its_lead_hides_most_of_it() -> None:
