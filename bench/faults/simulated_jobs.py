@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from harness.traces.simulated.cases import CAUSES, HEALTHY, LAYOUTS, draw_simulated  # noqa: E402
+from harness.traces.simulated.cases import CAUSES, HEALTHY, LAYOUTS, draw_simulated, faults_of  # noqa: E402
 from harness.traces.straggler_sections import stragglers_of_traces  # noqa: E402
 
 LEAST_GAIN = 0.02
@@ -124,7 +124,7 @@ def main() -> None:
     plan = [
         (layout, kind, arguments.seed + number)
         for layout in arguments.layouts.split(",")
-        for kind in LAYOUTS[layout]
+        for kind in faults_of(layout)
         if not kinds or kind in kinds
         for number in range(arguments.cases)
     ]

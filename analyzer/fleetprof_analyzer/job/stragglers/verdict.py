@@ -42,10 +42,10 @@ from fleetprof_analyzer.job.stragglers.missing import find_missing
 from fleetprof_analyzer.job.stragglers.named_ranks import describe_fault, describe_link, describe_stage, rank_of
 from fleetprof_analyzer.job.stragglers.network import Links, find_slow_links
 from fleetprof_analyzer.job.stragglers.replay.alignment import align_clocks, ends_together
+from fleetprof_analyzer.job.stragglers.replay.graph.plan import Circular
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched, match
 from fleetprof_analyzer.job.stragglers.replay.mismatch import Mismatch
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
-from fleetprof_analyzer.job.stragglers.replay.schedule import Circular
 from fleetprof_analyzer.job.stragglers.search.faults import Judged, judge, least_joint_gain
 from fleetprof_analyzer.job.stragglers.search.readings import Agreed, read_hosts
 from fleetprof_analyzer.job.stragglers.undecided import Power, find_power

@@ -88,7 +88,8 @@ def extract_operations(
     if source is None:
         return None
     metadata = read_metadata(trace, source)
-    iterations, iteration = assign_iterations(found, source.launch_ns, metadata.kind, metadata.group)
+    streams = source.place if source.kind == "gpu" and source.row_launch_ns is None else None
+    iterations, iteration = assign_iterations(found, source.launch_ns, metadata.kind, metadata.group, streams)
     position = position_in_program(iteration, metadata.kind, len(iterations))
     end = source.start_ns + source.duration_ns
     work = ChainWork(
@@ -226,11 +227,19 @@ def _fill_host(source: OperationSource, chain: Chain, fill: Fill) -> Fill:
 
 
 def _previous_end(place: Int32s, start_ns: Int64s, end_ns: Int64s) -> Int64s:
-    """The end of the operation before on the same stream or thread; the smallest integer where there is none."""
+    """The end of the operation before on the same stream or thread; the smallest integer where there is none.
+
+    Parts of one batch begin together: what is before the first is before them all.
+    """
     order = np.lexsort((start_ns, place))
+    place, start_ns = place[order], start_ns[order]
+    numbers = np.arange(len(order))
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (place[1:] != place[:-1]) | (start_ns[1:] != start_ns[:-1])
+    before = np.maximum.accumulate(np.where(begins, numbers, 0)) - 1
+    same = (before >= 0) & (place[before] == place)
     previous = np.full(len(place), np.iinfo(np.int64).min, np.int64)
-    same = place[order][1:] == place[order][:-1]
-    previous[order[1:][same]] = end_ns[order[:-1][same]]
+    previous[order[same]] = end_ns[order[before[same]]]
     return previous
 
 

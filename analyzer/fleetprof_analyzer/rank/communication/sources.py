@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from fleetprof_analyzer.rank.communication.batches import split_batches
 from fleetprof_analyzer.rank.communication.chain.gaps import Fillings, waits_for_batches
 from fleetprof_analyzer.rank.communication.launches import launch_times
 from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS
@@ -102,6 +103,10 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Op
     taken = operations.take(order)
     host = _host_rows(trace)
     taken = _described_by_host(taken, called[order], host)
+    has_launches = not np.array_equal(launch.called, rows.start_ns)
+    on_host = order >= len(chosen)
+    taken, part_of = split_batches(trace, taken, called[order], on_host, host, launches=has_launches)
+    order = order[part_of]
     waits = find_waits(host, trace.names, rows, launch)
     loaded = join(_union_of(host, trace.names, is_data_loading), marks.loading)
     return OperationSource(
@@ -121,7 +126,7 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Op
         data=loaded if waits is None else join(loaded, waits_for_batches(rows, host, trace.names, waits.known)),
         collection=join(_union_of(host, trace.names, is_collection), marks.collection),
         recorded=_recorded(host, trace.names),
-        row_launch_ns=None if np.array_equal(launch.called, rows.start_ns) else chain_launched,
+        row_launch_ns=chain_launched if has_launches else None,
         waits=waits,
         thread=host.select(host.place == _training_thread(trace, host)),
         local=local,

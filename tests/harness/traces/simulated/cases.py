@@ -14,6 +14,9 @@ HEALTHY: Final = ("none", "moving", "all_load")
 COMMON: Final = ("slow_gpu", "slow_host", "data_loader", "gc", "throttling", "none")
 OF_HOSTS: Final = ("slow_host", "data_loader", "gc", "none")
 OF_DYNAMIC: Final = (*COMMON, "unequal_work", "more_kernels")
+OF_PIPELINES: Final = ("slow_gpu", "slow_host", "data_loader", "none")
+UNNUMBERED, UNLAUNCHED = "unnumbered_", "unlaunched_"
+"""Before the name of a layout: no sequence numbers; and no calls of the runtime either."""
 # Faults of each layout.
 LAYOUTS: Final[dict[str, tuple[str, ...]]] = {
     "ddp": (*COMMON, "unequal_work", "moving", "all_load"), "accumulation": COMMON, "tp": (*COMMON, "slow_link"),
@@ -21,6 +24,7 @@ LAYOUTS: Final[dict[str, tuple[str, ...]]] = {
     "pipeline": (*COMMON, "slow_group", "slow_link", "heavy_stage"),
     "sparse": ("slow_gpu", "slow_host", "data_loader", "slow_copy", "gc", "none"),
     "lengths": OF_DYNAMIC, "lengths_fsdp": OF_DYNAMIC, "experts": OF_DYNAMIC, "experts_fsdp": OF_DYNAMIC,
+    "batched": OF_PIPELINES, "interleaved": OF_PIPELINES,
 }  # fmt: skip
 CAUSES: Final = {
     "slow_gpu": "slow_gpu", "slow_host": "host", "data_loader": "data_loading", "gc": "garbage_collection",
@@ -38,6 +42,8 @@ _SIZES: Final[dict[str, list[dict[str, int]]]] = {
     "experts": [{"dp": 4}, {"dp": 8}], "experts_fsdp": [{"shards": 4}, {"shards": 8}],
     "launch": [{"dp": 4}, {"dp": 8}], "sparse": [{"dp": 4}, {"dp": 8}],
     "pipeline": [{"pp": 4, "dp": 4}, {"pp": 2, "dp": 4}, {"pp": 4, "dp": 2}, {"pp": 3, "dp": 3}],
+    "batched": [{"pp": 2, "dp": 4}, {"pp": 4, "dp": 2}, {"pp": 4, "dp": 4}, {"pp": 3, "dp": 3}, {"pp": 8, "dp": 2}],
+    "interleaved": [{"pp": 4, "dp": 2}, {"pp": 3, "dp": 3}, {"pp": 4, "dp": 4}, {"pp": 8, "dp": 2}],
 }  # fmt: skip
 _LOOPS: Final = {
     "fsdp": "sharded",
@@ -47,6 +53,8 @@ _LOOPS: Final = {
     "sparse": "recommends",
     "lengths_fsdp": "sharded",
     "experts_fsdp": "sharded",
+    "batched": "batched",
+    "interleaved": "batched",
 }
 
 
@@ -71,9 +79,18 @@ class SimulatedCase:
         return self.kind not in ("gc", "throttling") or comes_and_goes
 
 
+def faults_of(layout: str) -> tuple[str, ...]:
+    """The faults of a layout; without numbers or launches those of the layout that has them."""
+    return LAYOUTS[layout.removeprefix(UNNUMBERED).removeprefix(UNLAUNCHED)]
+
+
 def draw_simulated(layout: str, kind: str, seed: int) -> SimulatedCase:
     source = np.random.default_rng((seed, 100))
-    shape = _draw_shape(layout, source)
+    plain = layout.removeprefix(UNNUMBERED).removeprefix(UNLAUNCHED)
+    shape = _draw_shape(plain, source)
+    if plain != layout:
+        shape = replace(shape, tells="group", launches=not layout.startswith(UNLAUNCHED))
+        layout = plain
     if kind == "slow_copy":
         shape = replace(shape, pageable=True)
     healthy = EventJob(shape, SimulatedFault(), seed, profiled=kind == "none")
@@ -116,6 +133,9 @@ def _draw_shape(layout: str, source: np.random.Generator) -> LoopShape:
             "layers": pick(1, 2), "microbatches": pick(4, 6, 8), "net_us": source.uniform(60, 200),
             "last_stage": source.uniform(1.0, 1.1),
         },
+        "batched": lambda: _of_batches(source) | {"microbatches": pick(4, 6, 8, 12)},
+        "interleaved": lambda: _of_batches(source)
+        | {"microbatches": size["pp"] * pick(1, 2), "chunks": pick(2, 3), "layers": 1},
         "launch": partial(_of_launch_bound, source), "launch_hsdp": partial(_of_launch_bound, source),
     }  # fmt: skip
     if layout.startswith(("lengths", "experts")):
@@ -136,6 +156,14 @@ def _draw_dynamic(layout: str, pick: Callable[..., Any], source: np.random.Gener
     )  # fmt: skip
 
 
+def _of_batches(source: np.random.Generator) -> dict[str, Any]:
+    return {
+        "layers": int(source.integers(1, 3)), "net_us": source.uniform(60, 200),
+        "last_stage": source.uniform(1.0, 1.1), "names_first": source.random() < 0.5,
+        "synchronizes": source.random() < 0.5,
+    }  # fmt: skip
+
+
 def _of_launch_bound(source: np.random.Generator) -> dict[str, float]:
     return {"kernel_us": source.uniform(5, 12), "host_us": source.uniform(16, 26), "net_us": source.uniform(20, 50)}
 
@@ -145,8 +173,8 @@ def _plant(kind: str, layout: str, shape: LoopShape, usual_us: float, source: np
     of_stage = tuple(range(stage * shape.dp, (stage + 1) * shape.dp))
     iterations = range(shape.warm + shape.iterations)
     if kind == "data_loader":
-        rank = rank % shape.dp if layout == "pipeline" else rank  # the first stage loads
-        batches = shape.accumulation * (shape.microbatches if layout == "pipeline" else 1)
+        rank = rank % shape.dp if shape.pp > 1 else rank  # the first stage loads
+        batches = shape.accumulation * (shape.microbatches if shape.pp > 1 else 1)
         ahead = 1.0 if shape.asks_loss or layout == "sparse" else 1.5
         late_us = source.uniform(0.15, 0.6) * usual_us / batches * ahead
         slow = {number: float(late_us * np.exp(source.normal(0, 0.25))) for number in iterations}

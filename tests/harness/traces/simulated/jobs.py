@@ -9,6 +9,7 @@ from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
 
+from harness.traces.simulated.batches import batched
 from harness.traces.simulated.groups import ProcessGroups
 from harness.traces.simulated.loops import replicated, run, sharded
 from harness.traces.simulated.nodes import WorkGraph
@@ -18,6 +19,7 @@ from harness.traces.simulated.shapes import LoopShape, SimulatedFault
 
 _LOOPS: dict[str, Callable[[SimulatedRank, ProcessGroups], Callable[[], Waits]]] = {
     "replicated": replicated, "sharded": sharded, "staged": staged, "recommends": recommends,
+    "batched": batched,
 }  # fmt: skip
 
 
@@ -80,6 +82,8 @@ def _write(rank: SimulatedRank, offset_us: float, drift: float, shape: LoopShape
     without_host = shape.dynamic is not None and not shape.dynamic.host_rows
     for row in inside:
         if without_host and row.category in ("cpu_op", "cuda_runtime"):
+            continue
+        if row.category == "cuda_runtime" and not shape.launches:
             continue
         if row.node is None:
             start, length, process, thread = row.start, row.duration, 4000 + rank.rank, threads[str(row.place)]

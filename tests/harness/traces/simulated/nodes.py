@@ -1,7 +1,8 @@
 """Work of devices as a graph that resolves itself: each node begins when it was launched and what it follows has ended.
 
 A meeting (a collective) begins on each member by itself, and ends on all of them when the last has come and the
-transfer is over. Guarantees: the same graph gives the same times, in whatever order its nodes are added. Times in µs.
+transfer is over. Work may hold several meetings, as a batch of sends does: it ends with the last of them. Guarantees:
+the same graph gives the same times, in whatever order its nodes are added. Times in µs.
 """
 
 from collections import deque
@@ -29,9 +30,12 @@ class Work:
     length: float
     follows: list["Work"]
     meeting: Meeting | None = None
+    batch: list[Meeting] = field(default_factory=list)
     beside: list["Work"] = field(default_factory=list)
     slowed: float = 1.0
     start: float = 0.0
+    until: float = 0.0  # when the last meeting of the batch that is over was over
+    left: int = 0  # meetings of the batch that are not
     end: float | None = None
     pending: int = 0
     followers: list["Work"] = field(default_factory=list)
@@ -57,6 +61,9 @@ class WorkGraph:
                 earlier.followers.append(node)
         if node.meeting is not None:
             node.meeting.members.append(node)
+        for part in node.batch:
+            part.members.append(node)
+        node.left = len(node.batch)
         if not node.pending:
             self._ready.append(node)
             self._settle()
@@ -69,6 +76,10 @@ class WorkGraph:
             for earlier in node.follows:
                 if (begin := earlier.ended + _DEPENDENCY_US) > node.start:
                     node.start = begin
+            if node.batch:
+                for part in node.batch:
+                    self._come(part)
+                continue
             if node.meeting is None:
                 length = node.length
                 for one in node.beside:
@@ -83,6 +94,18 @@ class WorkGraph:
                 over = max(member.start for member in meeting.members) + meeting.transfer_us
                 for member, late in zip(meeting.members, meeting.late_us, strict=True):
                     self._end(member, over + late)
+
+    def _come(self, meeting: Meeting) -> None:
+        """One more member of a meeting of batches is there."""
+        meeting.came += 1
+        if meeting.came < meeting.size:
+            return
+        over = max(member.start for member in meeting.members) + meeting.transfer_us
+        for member, late in zip(meeting.members, meeting.late_us, strict=True):
+            member.until = max(member.until, over + late)
+            member.left -= 1
+            if not member.left:
+                self._end(member, member.until)
 
     def _end(self, node: Work, moment: float) -> None:
         node.end = moment

@@ -25,6 +25,16 @@ _KERNELS = {
 Waits = Iterator[Work]  # a host's course: it yields what it waits for
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedSend:
+    """One part of a batch, a "send" to another rank or a "recv" from it; `pair` has what goes from one to the other."""
+
+    name: str
+    other: int
+    pair: ProcessGroup
+    elements: int
+
+
 @dataclass(slots=True)
 class RecordedRow:
     """One row of the trace: `node` has its times where it is work of the device."""
@@ -213,6 +223,34 @@ class SimulatedRank:
         self._record_work("kernel", kernel, stream, node, size if by_host else size | metadata)
         self.operator("record_param_comms", begin, **(metadata if by_host else {}))
         self.operator(f"c10d::{name.strip('_')}_", begin)
+        return node
+
+    def batch(
+        self, group: ProcessGroup, sends: Sequence[PlannedSend], usual_us: float, *, stream: int, after: Sequence[Work]
+    ) -> Work:
+        """Sends and receives launched together: a row of the host each, and one kernel behind them all."""
+        self._collect_garbage()
+        meetings, described = [], []
+        for one in sends:
+            begin = self.time
+            self.spend(self.shape.host_us)
+            number, meeting = one.pair.meet(self.rank, usual_us)
+            meetings.append(meeting)
+            metadata = group.describe(one.name, self.rank, one.elements)
+            metadata |= {"Dst Rank" if one.name == "send" else "Src Rank": one.other}
+            metadata |= {} if self.shape.tells == "group" else {"Seq": number}
+            described.append(metadata)
+            self.operator("record_param_comms", begin, **metadata)
+            self.operator(f"c10d::{one.name}{'_' * (one.name == 'recv')}", begin)
+        launched = self._launch("cudaLaunchKernelExC", 1.5)
+        node = self._put(Work(launched, 0.0, [*after], batch=meetings), stream)
+        size = {"grid": [24, 1, 1], "block": [544, 1, 1]}
+        kernel = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
+        metadata = described[0] if self.shape.names_first else {}
+        self._record_work("kernel", kernel, stream, node, size | metadata)
+        begin = self.time
+        self.spend(2)
+        self.operator("record_param_comms", begin, **group.describe("wait", self.rank, 0))
         return node
 
     def join(self, node: Work, stream: int = COMPUTE) -> None:

@@ -34,6 +34,7 @@ class LoopShape:
     shards: int = 1  # ranks that share the weights; dp counts the replicas then
     layers: int = 4
     microbatches: int = 4
+    chunks: int = 1  # of the model on each stage; more than one are interleaved
     accumulation: int = 1
     buckets: int = 2
     iterations: int = 10
@@ -54,6 +55,9 @@ class LoopShape:
     tells: str = (
         "sequence"  # what kernels say of their collective: all, "group" without its number, "host": operators say it
     )
+    names_first: bool = False  # the kernel of a batch of sends tells of the first; else of none
+    synchronizes: bool = True  # the host waits for its device behind each batch of sends
+    launches: bool = True  # calls of the runtime are recorded
     annotates: bool = True  # a recommender's pipeline names its stages
     dynamic: DynamicShapes | None = None
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.replay.matching import Matched
+from fleetprof_analyzer.job.stragglers.replay.partners.matched import Matched
 from fleetprof_analyzer.rank.communication.operations import KINDS, SYNCHRONISING
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 

@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fleetprof_analyzer.job.stragglers.replay.schedule import ReplayLayout, Step
+from fleetprof_analyzer.job.stragglers.replay.graph.order import Step
+from fleetprof_analyzer.job.stragglers.replay.schedule import ReplayLayout
 from fleetprof_analyzer.rank.communication.chain.host_chain import NEVER
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
@@ -111,7 +112,7 @@ def compute(
     stop_rank = layout.mark_rank[layout.stop_mark]
     stop_previous = np.where(layout.stop_previous >= 0, layout.stop_previous, stops + stop_rank)
     stop_before = np.where(layout.stop_before >= 0, layout.stop_before, stops + layout.rank)
-    before = [np.where(one >= 0, layout.collective[one], -1) for one in (layout.previous, layout.behind)]
+    before = [np.where(one >= 0, layout.collective[one], -1) for one in layout.earlier]
     with_host = has_host[layout.rank]
     waits_for_chain = after_local | (before[0] < 0) & ~with_host
     for step in steps:

@@ -2,10 +2,12 @@
 
 By process group and sequence number where the traces say them; else by group, kind and order within the iteration;
 else by kind and order with all ranks as one group. A send and its receive have the key of the two ranks and their
-order. Guarantees: an operation that a method cannot place has no key (None); a method that places too few gives none.
+order; where kernels that do both say one of it only, the order is that of all between the two. A key is (what it is
+the n-th of, n). Guarantees: an operation that a method cannot place has no key (None); a method that places too few
+gives none.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable
 from typing import Final
 
@@ -19,7 +21,10 @@ _SEND: Final = KINDS.index("send")
 _RECEIVE: Final = KINDS.index("receive")
 # A send or receive that does not say its partner: in a group of two it can only be the other.
 _PAIRED: Final = {_SEND: KINDS.index("send_receive"), _RECEIVE: KINDS.index("send_receive")}
-Key = Hashable | None
+Key = tuple[tuple[Hashable, ...], int] | None
+Pair = tuple[int, int]
+PAIR: Final = "pair"
+ORDER: Final = "order"
 
 
 def is_pairwise(one: RankOperations) -> Bools:
@@ -27,7 +32,7 @@ def is_pairwise(one: RankOperations) -> Bools:
     return np.isin(one.columns.kind, (_SEND, _RECEIVE))
 
 
-def _pair(one: RankOperations, position: int) -> tuple[int, int] | None:
+def _pair(one: RankOperations, position: int) -> Pair | None:
     """(sender, receiver) of a send or receive that says its partner."""
     kind, peer = int(one.columns.kind[position]), int(one.columns.peer[position])
     if kind not in (_SEND, _RECEIVE) or peer < 0 or one.rank is None:
@@ -41,16 +46,16 @@ def number_keys(one: RankOperations) -> list[Key]:
     """
     columns = one.columns
     names = [(group.members, group.name) for group in one.groups]
-    met: Counter[Key] = Counter()
+    met: Counter[tuple[Hashable, ...]] = Counter()
     keys: list[Key] = []
     for position, (sequence, group, kind) in enumerate(
         zip(columns.sequence.tolist(), columns.group.tolist(), columns.kind.tolist(), strict=True)
     ):
         key: Key = None
         if sequence >= 0 and any(names[group]) and _pair(one, position) is None:
-            key = ("sequence", *names[group], sequence, _PAIRED.get(kind, kind))
-            met[key] += 1
-            key = (key, met[key])
+            what = ("sequence", *names[group], sequence, _PAIRED.get(kind, kind))
+            met[what] += 1
+            key = (what, met[what])
         keys.append(key)
     return keys
 
@@ -66,8 +71,8 @@ def key_by_sequence(ranks: list[RankOperations], iteration: list[Int64s]) -> lis
         grouped = int(_grouped(one)[without_partner].sum())
         if matched < LEAST_AGREEMENT * grouped or 2 * grouped < int(without_partner.sum()):
             return None
-        keys.append(_with_pairs(one, numbers, _with_unsaid(one, numbers, of_rank)))
-    return keys
+        keys.append(_with_unsaid(one, numbers, of_rank))
+    return _with_pairs(ranks, iteration, keys)
 
 
 def key_by_order(ranks: list[RankOperations], iteration: list[Int64s]) -> list[list[Key]] | None:
@@ -78,11 +83,12 @@ def key_by_order(ranks: list[RankOperations], iteration: list[Int64s]) -> list[l
     if any(2 * int(_grouped(one).sum()) < len(one) for one in ranks):
         return None
 
-    def name(one: RankOperations, position: int) -> Key:
+    def name(one: RankOperations, position: int) -> Hashable:
         group = one.groups[int(one.columns.group[position])]
         return group.members or group.name or "all"
 
-    return [_ordered_keys(one, numbers, name) for one, numbers in zip(ranks, iteration, strict=True)]
+    keys = [_ordered_keys(one, numbers, name) for one, numbers in zip(ranks, iteration, strict=True)]
+    return _with_pairs(ranks, iteration, keys)
 
 
 def _grouped(one: RankOperations) -> Bools:
@@ -107,27 +113,65 @@ def _with_unsaid(one: RankOperations, iteration: Int64s, keys: list[Key]) -> lis
 
 def key_as_one_group(ranks: list[RankOperations], iteration: list[Int64s]) -> list[list[Key]] | None:
     """Keys per rank that take all ranks to be one group; never None."""
-    return [_ordered_keys(one, numbers, lambda *_: "all") for one, numbers in zip(ranks, iteration, strict=True)]
+    keys = [_ordered_keys(one, numbers, lambda *_: "all") for one, numbers in zip(ranks, iteration, strict=True)]
+    return _with_pairs(ranks, iteration, keys)
 
 
-def _ordered_keys(one: RankOperations, iteration: Int64s, name: Callable[[RankOperations, int], Key]) -> list[Key]:
-    met: Counter[Key] = Counter()
+def _ordered_keys(one: RankOperations, iteration: Int64s, name: Callable[[RankOperations, int], Hashable]) -> list[Key]:
+    met: Counter[tuple[Hashable, ...]] = Counter()
     keys: list[Key] = []
     for position, (number, kind) in enumerate(zip(iteration.tolist(), one.columns.kind.tolist(), strict=True)):
         key: Key = None
         if number >= 0 and _pair(one, position) is None:
-            key = ("order", name(one, position), _PAIRED.get(kind, kind), number)
-            met[key] += 1
-            key = (key, met[key])
+            what = (ORDER, name(one, position), _PAIRED.get(kind, kind), number)
+            met[what] += 1
+            key = (what, met[what])
         keys.append(key)
-    return _with_pairs(one, iteration, keys)
-
-
-def _with_pairs(one: RankOperations, iteration: Int64s, keys: list[Key]) -> list[Key]:
-    met: Counter[Key] = Counter()
-    for position, number in enumerate(iteration.tolist()):
-        pair = _pair(one, position)
-        if pair is not None and number >= 0:
-            met[pair, number] += 1
-            keys[position] = ("pair", pair, number, met[pair, number])
     return keys
+
+
+def _with_pairs(ranks: list[RankOperations], iteration: list[Int64s], keys: list[list[Key]]) -> list[list[Key]]:
+    """The keys with those of sends and receives that say their partner."""
+    pairs = [_pairs(one, numbers) for one, numbers in zip(ranks, iteration, strict=True)]
+    one_way = _one_way(ranks, pairs)
+    for of_rank, found in zip(pairs, keys, strict=True):
+        met: Counter[tuple[Hashable, ...]] = Counter()
+        for position, (pair, number) in of_rank.items():
+            both = (min(pair), max(pair))
+            what = (PAIR, both if both in one_way else pair, number)
+            met[what] += 1
+            found[position] = (what, met[what])
+    return keys
+
+
+def _pairs(one: RankOperations, iteration: Int64s) -> dict[int, tuple[Pair, int]]:
+    """(sender and receiver, iteration) of the operations within iterations that say them, by position."""
+    chosen = np.flatnonzero(is_pairwise(one) & (iteration >= 0)).tolist()
+    pairs = ((position, _pair(one, position)) for position in chosen)
+    return {position: (pair, int(iteration[position])) for position, pair in pairs if pair is not None}
+
+
+def _one_way(ranks: list[RankOperations], pairs: list[dict[int, tuple[Pair, int]]]) -> set[Pair]:
+    """Ranks, the lower first, some of whose sends have no receives, but which exchange as often by either's word."""
+    counts: Counter[tuple[Pair, int | None, int]] = Counter()
+    for one, of_rank in zip(ranks, pairs, strict=True):
+        counts.update((pair, one.rank, number) for pair, number in of_rank.values())
+    numbers: dict[Pair, set[int]] = defaultdict(set)
+    captured = {one.rank for one in ranks}
+    for pair, _, number in counts:
+        if captured.issuperset(pair):
+            numbers[min(pair), max(pair)].add(number)
+    matched: Counter[Pair] = Counter()
+    total: Counter[Pair] = Counter()
+    uneven: set[Pair] = set()
+    captured = {one.rank for one in ranks}
+    for (low, high), of_pair in numbers.items():
+        for number in of_pair:
+            of_low, of_high = (
+                [counts[way, rank, number] for way in ((low, high), (high, low))] for rank in (low, high)
+            )
+            matched[low, high] += sum(map(min, of_low, of_high))
+            total[low, high] += max(sum(of_low), sum(of_high))
+            if sum(of_low) != sum(of_high):
+                uneven.add((low, high))
+    return {both for both, count in total.items() if both not in uneven and matched[both] < count}

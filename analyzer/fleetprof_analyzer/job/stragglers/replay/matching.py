@@ -7,13 +7,15 @@ operations or of those that are no pairs, there is no match, and what forbids it
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Any
 
 import numpy as np
 
+from fleetprof_analyzer.job.stragglers.replay.alignment import align_clocks
 from fleetprof_analyzer.job.stragglers.replay.keys import (
     LEAST_AGREEMENT,
+    ORDER,
+    PAIR,
     Key,
     is_pairwise,
     key_as_one_group,
@@ -22,37 +24,12 @@ from fleetprof_analyzer.job.stragglers.replay.keys import (
     number_keys,
 )
 from fleetprof_analyzer.job.stragglers.replay.mismatch import Mismatch
+from fleetprof_analyzer.job.stragglers.replay.partners.matched import ONE_GROUP
+from fleetprof_analyzer.job.stragglers.replay.partners.matched import Matched as Matched
+from fleetprof_analyzer.job.stragglers.replay.partners.uneven import drop_uneven, place_dropped
+from fleetprof_analyzer.job.stragglers.replay.partners.windows import shifts_by_ends
 from fleetprof_analyzer.rank.communication.operations import KINDS, RankOperations
-from fleetprof_analyzer.trace.trace import Bools, Int64s
-
-_ONE_GROUP: Final = "order, all ranks as one group"
-
-
-@dataclass(frozen=True, slots=True)
-class Matched:
-    """M collectives over R ranks.
-
-    `iteration[r]` and `collective[r]` have one value per operation of rank r, -1: none.
-    """
-
-    ranks: list[RankOperations]
-    iterations: list[int]  # those that every rank has, as the first rank numbers them
-    iteration: list[Int64s]
-    collective: list[Int64s]
-    count: int
-    whole: Bools  # shape (M,): all members of the group were captured
-    method: str = ""
-    operations: int = 0  # of the common iterations, on all ranks
-    unmatched: int = 0
-    unmatched_kinds: dict[str, int] = field(default_factory=dict)  # `unmatched` by kind
-    missing: list[int] = field(default_factory=list)  # ranks that belong to groups and were not captured
-    alone: dict[str, int] = field(default_factory=dict)  # of `unmatched_kinds`, those whose partners are all missing
-    mismatch: Mismatch | None = None  # why there is no match; None where there is one
-
-    @property
-    def guessed(self) -> bool:
-        """Tells whether all ranks were taken to be one group because nothing says the groups."""
-        return self.method == _ONE_GROUP
+from fleetprof_analyzer.trace.trace import Int64s
 
 
 def match(ranks: Sequence[RankOperations]) -> Matched:
@@ -62,7 +39,7 @@ def match(ranks: Sequence[RankOperations]) -> Matched:
     for method, make_keys in (
         ("sequence numbers", key_by_sequence),
         ("order within process groups", key_by_order),
-        (_ONE_GROUP, key_as_one_group),
+        (ONE_GROUP, key_as_one_group),
     ):
         iterations, iteration = _common_iterations(ordered, make_keys is key_by_sequence)
         if not iterations:
@@ -70,7 +47,12 @@ def match(ranks: Sequence[RankOperations]) -> Matched:
         keys = make_keys(ordered, iteration)
         if keys is None:
             continue
+        dropped = drop_uneven(keys)
         found = _join(ordered, iterations, iteration, keys, method)
+        if dropped and found.count:
+            clocks = align_clocks(found)
+            place_dropped(ordered, keys, dropped, (clocks.offset_ns, clocks.aligned.tolist()))
+            found = _join(ordered, iterations, iteration, keys, method)
         if _agrees(found):
             return found
     if found is None:
@@ -111,8 +93,7 @@ def _common_iterations(ranks: list[RankOperations], by_sequence: bool) -> tuple[
         return shared, [_renumber(one, [place.get(index, -1) for index in one.iterations]) for one in ranks]
     shift = _shifts_by_sequence(ranks) if by_sequence else None
     if shift is None:
-        # A recording may have missed its beginning: the ends belong together.
-        shift = [-len(one.iterations) for one in ranks]
+        shift = shifts_by_ends(ranks)
     first = max(shift)
     last = min(one_shift + len(one.iterations) for one, one_shift in zip(ranks, shift, strict=True))
     numbers = [
@@ -190,11 +171,12 @@ def _join(
 
 def _expected(ranks: list[RankOperations], key: Key, members: list[tuple[int, int]]) -> set[int | None]:
     """Who must take part: the pair, the members that the group is said to have, else all ranks."""
-    if isinstance(key, tuple) and key[0] == "pair":
-        return set(key[1])
+    what: Any = () if key is None else key[0]
+    if what[:1] == (PAIR,):
+        return set(what[1])
     number, position = members[0]
     group = ranks[number].groups[int(ranks[number].columns.group[position])]
-    one_group = isinstance(key, tuple) and isinstance(key[0], tuple) and key[0][1] == "all"
+    one_group = what[:2] == (ORDER, "all")
     if group.members and not one_group:
         return set(group.members)
     if group.name and not one_group:

@@ -24,18 +24,13 @@ from fleetprof_analyzer.job.stragglers.replay.course import (
     sum_own_times,
 )
 from fleetprof_analyzer.job.stragglers.replay.entry import find_entries, find_waits
+from fleetprof_analyzer.job.stragglers.replay.graph.order import Step, Stuck, order
+from fleetprof_analyzer.job.stragglers.replay.graph.plan import plan
+from fleetprof_analyzer.job.stragglers.replay.graph.transfers import shorten_transfers
 from fleetprof_analyzer.job.stragglers.replay.joins import place_joins
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.job.stragglers.replay.passing import bound_first_lags, share_passing
-from fleetprof_analyzer.job.stragglers.replay.schedule import (
-    ReplayLayout,
-    Step,
-    gather_rows,
-    order,
-    pick_marks,
-    plan,
-    sum_marks,
-)
+from fleetprof_analyzer.job.stragglers.replay.schedule import ReplayLayout, gather_rows, pick_marks, sum_marks
 from fleetprof_analyzer.job.stragglers.replay.strays import find_strays
 from fleetprof_analyzer.rank.communication.chain.chain import next_owner
 from fleetprof_analyzer.rank.communication.chain.host_chain import NEVER
@@ -73,6 +68,7 @@ class Replay:
         self._complete_first()
         self.transfer_ns = np.full(layout.collectives, np.iinfo(np.int64).max, np.int64)
         np.minimum.at(self.transfer_ns, layout.collective, self.duration_ns)
+        self.transfer_ns = shorten_transfers(layout, self.transfer_ns)
         self._add_up()
         self.ahead_ns = np.zeros(len(matched.ranks), np.int64)
         self._explain()
@@ -289,7 +285,7 @@ class Replay:
         layout, count = self.layout, len(self.layout.rank)
         alone = replace(layout, collective=np.arange(count), collectives=count)
         steps = order(alone)
-        assert steps is not None
+        assert not isinstance(steps, Stuck)
         measured = self.as_measured()
         course = self._course(alone, steps, [replace(measured, transfer_ns=self.transfer_ns[layout.collective])])
         own = sum_own_times(layout, course, measured.work_ns, self._owner, self.transfer_ns)

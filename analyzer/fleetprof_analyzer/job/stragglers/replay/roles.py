@@ -1,28 +1,29 @@
 """Which ranks do the same work, so that one can be the measure of another.
 
-Two ranks have one role when their iterations hold the same sequence of collectives (kind, size of group, direction)
-and they stand equally deep in the pipeline. Guarantees: pure; depths come from who receives from whom first, never
-from numbers; sends that belong to no pattern of the job make no role (strays.py).
+Two ranks have one role when their iterations hold the same sequences of collectives (kind, size of group, direction)
+on their streams and they stand equally deep in the pipeline. How the streams' operations lie between each other is no
+matter: where launches were not recorded, that shows who was late. Guarantees: pure; depths come from who receives from
+whom first, never from numbers; sends that belong to no pattern of the job make no role (strays.py).
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
-from fleetprof_analyzer.rank.communication.operations import KINDS
+from fleetprof_analyzer.rank.communication.operations import KINDS, RankOperations
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _SEND: Final = KINDS.index("send")
 _RECEIVE: Final = KINDS.index("receive")
-Program = tuple[tuple[int, int], ...]
+Program = tuple[tuple[tuple[int, int], ...], ...]  # by stream
 
 
 def find_roles(matched: Matched, strays: Sequence[Bools]) -> Int64s:
     """A role number per rank, shape (R,)."""
-    within = [np.where(stray, -1, numbers) for stray, numbers in zip(strays, matched.iteration, strict=True)]
+    within = _within(matched, strays)
     depths = _pipeline_depths(matched, within)
     numbers: dict[tuple[int, Program], int] = {}
     roles = [
@@ -32,31 +33,42 @@ def find_roles(matched: Matched, strays: Sequence[Bools]) -> Int64s:
     return np.array(roles, np.int64)
 
 
+def _within(matched: Matched, strays: Sequence[Bools]) -> list[Int64s]:
+    return [np.where(stray, -1, numbers) for stray, numbers in zip(strays, matched.iteration, strict=True)]
+
+
 def _program(matched: Matched, number: int, iteration: Int64s) -> Program:
     """What most iterations of a rank hold."""
     one = matched.ranks[number]
     sizes = [group.size or len(group.members) for group in one.groups]
-    kinds, groups = one.columns.kind.tolist(), one.columns.group.tolist()
-    programs: list[list[tuple[int, int]]] = [[] for _ in matched.iterations]
+    kinds, groups, places = (getattr(one.columns, name).tolist() for name in ("kind", "group", "place"))
+    programs: list[dict[int, list[tuple[int, int]]]] = [defaultdict(list) for _ in matched.iterations]
     for position, at in enumerate(iteration.tolist()):
         if at >= 0:
             kind = kinds[position]
-            programs[at].append((kind, 0 if kind in (_SEND, _RECEIVE) else sizes[groups[position]]))
-    common = Counter(tuple(program) for program in programs).most_common(1)
+            size = 0 if kind in (_SEND, _RECEIVE) else sizes[groups[position]]
+            programs[at][places[position]].append((kind, size))
+    common = Counter(tuple(sorted(map(tuple, program.values()))) for program in programs).most_common(1)
     return common[0][0] if common else ()
 
 
+def _first_senders(one: RankOperations, iteration: Int64s) -> list[int]:
+    """From whom a rank receives in the send or receive that ends first, by iteration; -1 where it sends in it."""
+    columns = one.columns
+    pairwise = np.flatnonzero(np.isin(columns.kind, (_SEND, _RECEIVE)) & (iteration >= 0))
+    pairwise = pairwise[np.lexsort(((columns.start_ns + columns.duration_ns)[pairwise], iteration[pairwise]))]
+    first = pairwise[np.flatnonzero(np.diff(iteration[pairwise], prepend=-1))]
+    return [int(columns.peer[at]) if columns.kind[at] == _RECEIVE else -1 for at in first]
+
+
 def _pipeline_depths(matched: Matched, within: Sequence[Int64s]) -> list[int]:
-    """How many ranks stand before each one in its pipeline: a stage first receives from the stage before it."""
+    """A stage first receives from the stage before it; a receive from behind may begin sooner, but ends later."""
     place = {one.rank: number for number, one in enumerate(matched.ranks)}
     before: dict[int, int] = {}
     for number, one in enumerate(matched.ranks):
-        columns = one.columns
-        pairwise = np.flatnonzero(np.isin(columns.kind, (_SEND, _RECEIVE)) & (within[number] >= 0))
-        if len(pairwise) and columns.kind[pairwise[0]] == _RECEIVE:
-            sender = place.get(int(columns.peer[pairwise[0]]))
-            if sender is not None:
-                before[number] = sender
+        senders = [place.get(sender, -1) for sender in _first_senders(one, within[number])]
+        if senders and (sender := Counter(senders).most_common(1)[0][0]) >= 0:
+            before[number] = sender
     depths = []
     for number in range(len(matched.ranks)):
         depth, at = 0, number

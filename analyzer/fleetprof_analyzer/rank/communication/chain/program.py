@@ -18,9 +18,17 @@ _LONGEST_PERIOD: Final = 20_000
 
 
 def assign_iterations(
-    found: Iterations, launch_ns: Int64s, kind: npt.NDArray[np.int8], group: Int32s
+    found: Iterations, launch_ns: Int64s, kind: npt.NDArray[np.int8], group: Int32s, streams: Int32s | None = None
 ) -> tuple[list[int], Int32s]:
-    """(indices of the iterations, position of each operation's iteration among them)."""
+    """(indices of the iterations, position of each operation's iteration among them).
+
+    `streams` of the operations are given where launches are not known. A device may be iterations behind its host, and
+    begin what it receives early: then each stream's operations are dealt out in equal parts, where there are as many.
+    """
+    if found.iterations and streams is not None:
+        dealt = _deal_out(len(found.iterations), streams, kind.astype(np.int64) + 16 * group.astype(np.int64))
+        if dealt is not None:
+            return [i.index for i in found.iterations], dealt
     if found.iterations:
         starts = np.array([i.start_ns for i in found.iterations], np.int64)
         ends = np.array([i.start_ns + i.duration_ns for i in found.iterations], np.int64)
@@ -31,6 +39,18 @@ def assign_iterations(
     numbers = np.arange(len(kind)) // period
     whole = len(kind) // period
     return list(range(whole)), np.where(numbers < whole, numbers, -1).astype(np.int32)
+
+
+def _deal_out(count: int, streams: Int32s, tokens: Int64s) -> Int32s | None:
+    """The same number of each stream's operations, alike in order, to each iteration; None where they do not go up."""
+    iteration = np.zeros(len(streams), np.int32)
+    for stream in np.unique(streams):
+        here = np.flatnonzero(streams == stream)
+        each = len(here) // count
+        if each * count != len(here) or not np.array_equal(tokens[here[each:]], tokens[here[: len(here) - each]]):
+            return None
+        iteration[here] = np.repeat(np.arange(count), each)
+    return iteration
 
 
 def position_in_program(iteration: Int32s, kind: npt.NDArray[np.int8], count: int) -> Int64s:

@@ -18,7 +18,8 @@ def laid_out(ranks: int) -> ReplayLayout:
     joins = np.array([joins for _, joins in MARKS] * ranks)
     operation = np.array([number for number, _ in MARKS] * ranks) + OPERATIONS * mark_rank
     return ReplayLayout(
-        rank=rank, position=NOTHING, collective=NOTHING, previous=NOTHING, behind=NOTHING, stop_before=NOTHING,
+        rank=rank, position=NOTHING, collective=NOTHING, part=NOTHING, previous=NOTHING, beside_previous=(),
+        behind=NOTHING, stop_before=NOTHING,
         mark_rank=mark_rank, mark_operation=operation, mark_joins=joins, mark_waits=np.zeros_like(joins),
         mark_stops=joins, mark_origin=NOTHING, stop_mark=NOTHING, stop_previous=NOTHING, stop_awaits=NOTHING,
         operation_mark=NOTHING, collectives=0,

@@ -1,0 +1,1 @@
+"""What the graph of a replay needs beside its order."""
