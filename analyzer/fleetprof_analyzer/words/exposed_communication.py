@@ -5,9 +5,12 @@ Guarantees: pure.
 
 from typing import Final
 
+from fleetprof_api.report.stragglers import PipelineBubbles
+
 from fleetprof_analyzer.job.findings.found import ExposedCommunication
 
 _SMALL_BYTES: Final = 1 << 20  # a message below it takes about as long as an empty one (docs/measures.md#findings)
+_BEYOND_IDEAL: Final = 0.05
 _EXPOSED: Final = "no computation hides the communication"
 
 
@@ -23,6 +26,9 @@ def say_exposed_communication(found: ExposedCommunication) -> tuple[str, str]:
                 "the ranks wait for each other in their collectives, now for one and now for another",
                 "make work and pauses even over the ranks; sending takes the smaller part of that time",
             )
+        case "schedule":
+            assert found.pipeline is not None
+            return _say_schedule(found.pipeline)
         case "on_host":
             return (
                 _EXPOSED,
@@ -30,6 +36,24 @@ def say_exposed_communication(found: ExposedCommunication) -> tuple[str, str]:
             )
         case "sending":
             return _say_sending(found.mean_bytes)
+
+
+def _say_schedule(found: PipelineBubbles) -> tuple[str, str]:
+    is_uneven = found.ideal_share is not None and found.share > found.ideal_share + _BEYOND_IDEAL
+    more = "run more microbatches in each iteration, or interleave more parts of the model"
+    return say_bubbles(found), f"give all stages the same work; {more}" if is_uneven else more
+
+
+def say_bubbles(found: PipelineBubbles) -> str:
+    """What the schedule costs, beside what it would cost with equal stages, where that is known."""
+    waits = f"by the pipeline's schedule each device waits {100 * found.share:.1f} % of the iteration on average"
+    if found.ideal_share is None:
+        return waits
+    kind, parts = "1F1B", ""
+    if found.chunks > 1:
+        kind, parts = "interleaved 1F1B", f", {found.chunks} parts of the model on each,"
+    stages = f"{found.stages} equal stages{parts} and {found.microbatches} microbatches"
+    return f"{waits}; in {kind} with {stages} it is {100 * found.ideal_share:.1f} %"
 
 
 def _say_sending(mean_bytes: float | None) -> tuple[str, str]:

@@ -84,6 +84,24 @@ class SlowLink(msgspec.Struct, kw_only=True, frozen=True):
     usual_ns: Annotated[int, Meta(description="median of the sister groups, ns", ge=0)] = 0
 
 
+class PipelineBubbles(msgspec.Struct, kw_only=True, frozen=True):
+    """How long a pipeline's devices wait because of its schedule. Formulas: docs/measures.md#pipeline-bubbles."""
+
+    share: Annotated[
+        float,
+        Meta(description="share of the iteration that a device waits for other stages if no rank is late, mean of all"),
+    ]
+    ideal_share: Annotated[
+        float | None,
+        Meta(description="the same of 1F1B with as many equal stages, (p - 1) / (v m + p - 1); null: m is not known"),
+    ] = None
+    stages: Annotated[int, Meta(description="p", ge=2)]
+    microbatches: Annotated[
+        int | None, Meta(description="m, batches that pass through the stages in an iteration; null: not known")
+    ] = None
+    chunks: Annotated[int, Meta(description="v, parts of the model on each stage; more than 1: interleaved", ge=1)] = 1
+
+
 class ClockAlignment(msgspec.Struct, kw_only=True, frozen=True):
     """How well the ranks' clocks can be put onto one, for merged traces; no verdict rests on it."""
 
@@ -125,6 +143,9 @@ class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
     transfer_share: Annotated[
         float | None,
         Meta(description="of the ranks' time in operations: the shortest of each one; the rest is waiting"),
+    ] = None
+    pipeline: Annotated[
+        PipelineBubbles | None, Meta(description="null: the ranks are in no pipeline, or in several of another shape")
     ] = None
     iterations: Annotated[list[int], Meta(description="indices of the iterations that all ranks hold")] = []
     matched_by: str = ""

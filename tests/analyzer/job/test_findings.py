@@ -15,7 +15,7 @@ from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.rank_tables import OperatorLaunches
 from fleetprof_api.report.report import IdleCauses, KindTotal, Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import CommunicationStatistics, CopyStatistics, IdlePlace
-from fleetprof_api.report.stragglers import Cause, Straggler, Stragglers
+from fleetprof_api.report.stragglers import Cause, PipelineBubbles, Straggler, Stragglers
 
 SPAN = 1_000_000
 ROOT = Path(__file__).parents[3]
@@ -136,6 +136,27 @@ def test_advice_on_communication_follows_from_what_is_sent(
     (finding,) = findings_of(msgspec.structs.replace(report, communication=rows))
     assert words in finding.advice
     assert "larger" not in finding.advice or words == "larger messages"
+
+
+WAITS = "by the pipeline's schedule each device waits 28.0 % of the iteration on average"
+EVEN = PipelineBubbles(share=0.28, ideal_share=3 / 11, stages=4, microbatches=8)
+
+
+@pytest.mark.parametrize(("pipeline", "message", "advice"), [
+    (EVEN, f"{WAITS}; in 1F1B with 4 equal stages and 8 microbatches it is 27.3 %", "run more microbatches"),
+    (PipelineBubbles(share=0.28, ideal_share=3 / 19, stages=4, microbatches=8, chunks=2),
+     f"{WAITS}; in interleaved 1F1B with 4 equal stages, 2 parts of the model on each, and 8 microbatches it is 15.8 %",
+     "give all stages the same work"),
+    (PipelineBubbles(share=0.28, stages=4), WAITS, "run more microbatches"),
+    # Most of the waiting is none of the schedule's.
+    (PipelineBubbles(share=0.1, ideal_share=0.1, stages=2, microbatches=9),
+     "the ranks wait for each other in their collectives, now for one and now for another", "even over the ranks"),
+])  # fmt: skip
+def test_bubbles_of_a_pipeline_are_called_by_their_name(pipeline: PipelineBubbles, message: str, advice: str) -> None:
+    found = Stragglers(verdict="nobody", transfer_share=0.2, pipeline=pipeline)
+    (finding,) = findings_of(report_of(time={"exposed_communication": 300}, stragglers=found))
+    assert finding.message.endswith(message)
+    assert advice in finding.advice
 
 
 @pytest.mark.parametrize(("place", "end"), [

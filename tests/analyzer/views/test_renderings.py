@@ -11,8 +11,10 @@ import pytest
 from fleetprof_analyzer.capture.store import analyze_capture
 from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
+from fleetprof_analyzer.words.exposed_communication import say_bubbles
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason, RecordingCost
 from fleetprof_api.report.report import Problem, Report
+from fleetprof_api.report.stragglers import PipelineBubbles, Stragglers
 from fleetprof_store.memory import MemoryStore
 from harness.traces.planted.traces import plant_capture
 
@@ -50,6 +52,14 @@ def hostile(report: Report) -> Report:
         ],
         problems=[Problem(kind=HOSTILE, message=HOSTILE, source=HOSTILE)],
     )  # fmt: skip
+
+
+def test_what_a_pipeline_waits_by_its_schedule_is_said(report: Report) -> None:
+    pipeline = PipelineBubbles(share=0.28, ideal_share=3 / 11, stages=4, microbatches=8)
+    shown = msgspec.structs.replace(report, stragglers=Stragglers(verdict="nobody", pipeline=pipeline))
+    sentence = f"B{say_bubbles(pipeline)[1:]}."
+    assert sentence in " ".join(render_text(shown, 400).split())
+    assert sentence in html.unescape(render_page(shown))
 
 
 class Page(HTMLParser):

@@ -8,20 +8,26 @@ from collections.abc import Sequence
 from typing import Final
 
 from fleetprof_api.report.report_tables import CommunicationStatistics
+from fleetprof_api.report.stragglers import Stragglers
 
 from fleetprof_analyzer.job.findings.found import ExposedCommunication
 
 _LEAST_TRANSFER: Final = 0.5  # of the time in collectives; else it is waiting
+_LEAST_BUBBLES: Final = 0.5  # of the time that nothing hides
 _LEAST_KNOWN: Final = 0.5  # of the time in collectives whose sizes are known
 _BUCKETED: Final = frozenset(("all_reduce", "reduce_scatter", "all_gather"))
 
 
 def judge_exposed(
-    transfer_share: float | None, rows: Sequence[CommunicationStatistics], *, ranks: int, on_host: bool
+    found: Stragglers | None, rows: Sequence[CommunicationStatistics], *, exposed: float, ranks: int, on_host: bool
 ) -> ExposedCommunication:
-    """`transfer_share` None: not known, as of a single rank."""
-    if transfer_share is None:
+    """`exposed`: its share of the devices' time. Of a single rank nothing is known."""
+    transfer_share = None if found is None else found.transfer_share
+    if found is None or transfer_share is None:
         return ExposedCommunication("not_known", ranks=ranks)
+    bubbles = found.pipeline
+    if bubbles is not None and bubbles.share >= _LEAST_BUBBLES * exposed:
+        return ExposedCommunication("schedule", pipeline=bubbles)
     if transfer_share < _LEAST_TRANSFER:
         return ExposedCommunication("waiting")
     if on_host:

@@ -122,11 +122,16 @@ def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> l
     if permille < _COMMUNICATION_PERMILLE:
         return []
     longest = [f"{row.kind} {row.group}".strip() for row in report.communication[:_MOST_NAMES]]
-    transfer = None if report.stragglers is None else report.stragglers.transfer_share
     return [
         MeasuredFinding(
             kind="exposed_communication",
-            facts=judge_exposed(transfer, report.communication, ranks=len(report.ranks), on_host=total.kind == "cpu"),
+            facts=judge_exposed(
+                report.stragglers,
+                report.communication,
+                exposed=exposed / span,
+                ranks=len(report.ranks),
+                on_host=total.kind == "cpu",
+            ),
             gain_permille=permille,
             measure="totals.time_ns.exposed_communication",
             value_ns=exposed,

@@ -9,6 +9,7 @@ from typing import Literal
 
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report_tables import IdlePlace, StageName
+from fleetprof_api.report.stragglers import PipelineBubbles
 
 IdleKind = Literal[
     "data_loading", "synchronization", "launch_bound", "python", "allocation", "optimizer", "waiting"
@@ -27,12 +28,14 @@ class IdleDevice:
 class ExposedCommunication:
     """Communication that nothing hides: whether the ranks wait or send, and the mean size of a call.
 
-    `mean_bytes` is None where most of the time has no size; `ranks` is how many were captured.
+    `mean_bytes` is None where most of the time has no size; `ranks` is how many were captured. They wait by the
+    "schedule" of a `pipeline`.
     """
 
-    spent: Literal["not_known", "waiting", "sending", "on_host"]
+    spent: Literal["not_known", "waiting", "schedule", "sending", "on_host"]
     mean_bytes: float | None = None
     ranks: int = 1
+    pipeline: PipelineBubbles | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ from fleetprof_analyzer.job.stragglers.loading import measure_loading_gain
 from fleetprof_analyzer.job.stragglers.missing import find_missing
 from fleetprof_analyzer.job.stragglers.named_ranks import describe_fault, describe_link, describe_stage, rank_of
 from fleetprof_analyzer.job.stragglers.network import Links, find_slow_links
+from fleetprof_analyzer.job.stragglers.pipeline.bubbles import measure_bubbles
 from fleetprof_analyzer.job.stragglers.replay.alignment import align_clocks, ends_together
 from fleetprof_analyzer.job.stragglers.replay.graph.plan import Circular
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched, match
@@ -209,6 +210,7 @@ def _report(agreed: Agreed, left_out: list[Untold], missing: list[int]) -> Judge
         approximate=abs(fidelity - 1) > _FAITHFUL,
         fidelity=fidelity,
         transfer_share=_transfer_share(replay),
+        pipeline=None if abs(fidelity - 1) > _FAITHFUL else measure_bubbles(replay, table.role),
         iterations=matched.iterations,
         matched_by=matched.method,
         operations=matched.operations,

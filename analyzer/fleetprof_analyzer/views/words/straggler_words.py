@@ -10,6 +10,7 @@ from fleetprof_api.report.stragglers import Evidence, Straggler, Stragglers
 
 from fleetprof_analyzer.views.text import duration, percent, plain
 from fleetprof_analyzer.views.words.code_words import in_brackets
+from fleetprof_analyzer.words.exposed_communication import say_bubbles
 
 _MOST_LISTED: Final = 16
 _HIDDEN: Final = 0.005
@@ -93,8 +94,11 @@ def gain(one: Straggler) -> str:
 
 
 def notes(found: Stragglers) -> list[str]:
-    """What limits the section: what cannot be told, and how rough it is."""
+    """What a pipeline's schedule costs, and what limits the section: what cannot be told, and how rough it is."""
     sentences = [f"{text}." for text in found.unidentifiable]
+    if found.pipeline is not None:
+        bubbles = say_bubbles(found.pipeline)
+        sentences.insert(0, f"{bubbles[:1].upper()}{bubbles[1:]}.")
     if found.verdict in _OF_NO_RANK and found.candidate is None and found.smallest_gain is not None:
         sentences.append(f"{say_power(found.smallest_gain, len(found.iterations))}.")
     if found.approximate and found.fidelity is not None:

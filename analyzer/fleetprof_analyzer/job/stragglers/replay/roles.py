@@ -33,6 +33,11 @@ def find_roles(matched: Matched, strays: Sequence[Bools]) -> Int64s:
     return np.array(roles, np.int64)
 
 
+def find_depths(matched: Matched, strays: Sequence[Bools]) -> list[int]:
+    """How many ranks stand before each one in its pipeline, shape (R,)."""
+    return _pipeline_depths(matched, _within(matched, strays))
+
+
 def _within(matched: Matched, strays: Sequence[Bools]) -> list[Int64s]:
     return [np.where(stray, -1, numbers) for stray, numbers in zip(strays, matched.iteration, strict=True)]
 

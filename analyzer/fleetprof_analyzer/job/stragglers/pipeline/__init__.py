@@ -1,0 +1,1 @@
+"""Jobs whose ranks are stages of pipelines: their shape, and what their schedule costs."""
