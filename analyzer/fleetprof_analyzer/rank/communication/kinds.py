@@ -19,7 +19,7 @@ _RULES: Final = tuple(
         (r"allreduce|crossdevicereduce|oneshot|twoshot", "all_reduce"),
         (r"barrier", "barrier"),
         (r"broadcast|bcast", "broadcast"),
-        (r"sendrecv", "send_receive"),
+        (r"sendi?recv", "send_receive"),
         (r"scatter", "scatter"),
         (r"gather", "gather"),
         (r"reduce", "reduce"),

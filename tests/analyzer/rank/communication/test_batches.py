@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fleetprof_analyzer.rank.communication.kinds import kind_of
 from fleetprof_analyzer.rank.communication.operations import KINDS
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
@@ -42,3 +43,10 @@ def test_parts_of_a_batch_are_told_apart(recording: dict[str, Any], kernel: byte
             assert [(KINDS[columns.kind[at]], int(columns.peer[at])) for at in here] == EXPECTED[one.rank]
             starts = [int(columns.start_ns[at]) for at in here]
             assert [starts.count(start) for start in starts] == [1, 2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("send", "send"), ("recv", "receive"), ("batch_isend_irecv", "send_receive")]
+)
+def test_a_row_of_a_whole_batch_is_none_of_its_parts(name: str, kind: str) -> None:
+    assert KINDS[kind_of(name, "ncclDevKernel_SendRecv")] == kind
