@@ -16,12 +16,13 @@ def measure_bubbles(replay: Replay, role: Int64s) -> PipelineBubbles | None:
     shape = find_shape(replay)
     if shape is None:
         return None
-    measured = float(replay.run([replay.as_measured()]).total_ns[0])
-    waited = _wait_for_others(replay, _with_nobody_late(replay, role))
+    nobody_late = replay.with_times(*_with_nobody_late(replay, role), np.ones(len(replay.work_ns), np.bool_))
+    course = replay.follow([replay.as_measured(), nobody_late])
+    measured = float(course.ends[:, 0].max(initial=0))
     if measured <= 0:
         return None
     return PipelineBubbles(
-        share=float(np.mean(waited) / measured),
+        share=float(np.mean(_wait_for_others(replay, course.stood[:, 1])) / measured),
         ideal_share=shape.ideal_share,
         stages=shape.stages,
         microbatches=shape.microbatches,
@@ -29,17 +30,16 @@ def measure_bubbles(replay: Replay, role: Int64s) -> PipelineBubbles | None:
     )
 
 
-def _wait_for_others(replay: Replay, times: tuple[Int64s, Int64s]) -> Int64s:
-    """How long each rank's chain waits for other ranks, shape (R,), under these works and host's times, shape (N,).
+def _wait_for_others(replay: Replay, stood_ns: Int64s) -> Int64s:
+    """How long each rank's chain waits for other ranks, shape (R,), without the transfers themselves.
 
-    Without the transfers themselves.
+    `stood_ns`, shape (J,), is how long it stands still at each stop.
     """
     layout = replay.layout
-    course = replay.course_that_goes_on(replay.with_times(*times, np.ones(len(replay.work_ns), np.bool_)))
     transfer_ns = replay.transfer_ns[layout.collective[layout.mark_operation[layout.stop_mark]]]
-    waited = np.maximum(course.stood[:, 0] - transfer_ns, 0)
+    waited = np.where(layout.mark_joins[layout.stop_mark], np.maximum(stood_ns - transfer_ns, 0), 0)
     total = np.zeros(len(replay.has_host), np.int64)
-    np.add.at(total, layout.mark_rank[layout.stop_mark], np.where(layout.mark_joins[layout.stop_mark], waited, 0))
+    np.add.at(total, layout.mark_rank[layout.stop_mark], waited)
     return total
 
 

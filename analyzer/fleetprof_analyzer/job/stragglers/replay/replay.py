@@ -259,11 +259,9 @@ class Replay:
         hosts = hosts_alone(layout, course, self.iteration, len(self.matched.iterations), self.has_host)
         return ReplayOutcome(course.ends.max(axis=0, initial=0), blocked, hosts)
 
-    def course_that_goes_on(self, scenario: Scenario) -> Course:
-        """The course of one scenario, whose ranks enter the window as they enter its other iterations."""
-        course = self._course(self.layout, self._steps, [scenario])
-        entry = find_entries(self.layout, course, self.iteration, len(self.has_host))
-        return self._course(self.layout, self._steps, [scenario], entry)
+    def follow(self, scenarios: list[Scenario]) -> Course:
+        """The whole course of all scenarios at once, whose ranks enter the window together."""
+        return self._course(self.layout, self._steps, scenarios)
 
     @cached_property
     def _fidelity(self) -> float:
