@@ -17,7 +17,6 @@ from fleetprof_analyzer.rank.communication.chain.chain import Chain, ChainWork, 
 from fleetprof_analyzer.rank.communication.chain.gaps import Fill, add_fills, fill_segments
 from fleetprof_analyzer.rank.communication.chain.program import assign_iterations, position_in_program
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits, waits_by_iteration
-from fleetprof_analyzer.rank.communication.host_waits import follows_chain, host_leads, passes_chain, read_host
 from fleetprof_analyzer.rank.communication.metadata_columns import read_metadata
 from fleetprof_analyzer.rank.communication.operations import (
     MOST_OPERATIONS_BYTES,
@@ -27,6 +26,7 @@ from fleetprof_analyzer.rank.communication.operations import (
 )
 from fleetprof_analyzer.rank.communication.operator_use import measure_operators
 from fleetprof_analyzer.rank.communication.sources import OperationSource, read_source
+from fleetprof_analyzer.rank.communication.waiting.host_waits import follows_chain, host_leads, passes_chain, read_host
 from fleetprof_analyzer.rank.communication.work import choose_timed, clock_by_iteration, sign_kernels, work_by_iteration
 from fleetprof_analyzer.rank.host.by_iteration import ThreadTimes, sum_up
 from fleetprof_analyzer.rank.host.marks import HostMarks

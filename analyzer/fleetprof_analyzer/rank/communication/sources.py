@@ -14,7 +14,7 @@ from fleetprof_analyzer.rank.communication.batches import split_batches
 from fleetprof_analyzer.rank.communication.chain.gaps import Fillings, waits_for_batches
 from fleetprof_analyzer.rank.communication.launches import launch_times
 from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS
-from fleetprof_analyzer.rank.communication.waits import Waits, find_waits
+from fleetprof_analyzer.rank.communication.waiting.waits import Waits, find_waits
 from fleetprof_analyzer.rank.host.marks import HostMarks
 from fleetprof_analyzer.trace.classes import (
     WorkClass,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from fleetprof_analyzer.rank.communication.launches import launch_times
-from fleetprof_analyzer.rank.communication.waits import find_waits
+from fleetprof_analyzer.rank.communication.waiting.waits import find_waits
 from fleetprof_analyzer.trace.trace import COLUMNS, NO_ROWS, Category, Rows, Trace, TraceMetadata
 
 US = 1000

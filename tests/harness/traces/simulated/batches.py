@@ -65,7 +65,7 @@ def batched(rank: SimulatedRank, groups: ProcessGroups) -> Callable[[], Waits]:
         if not sends:
             return
         behind = [rank.streams[COMPUTE]] if COMPUTE in rank.streams else []
-        node = rank.batch(pipeline, sends, 0.4 * shape.net_us, stream=_PIPELINE, after=behind)
+        node = rank.exchange(pipeline, sends, 0.4 * shape.net_us, stream=_PIPELINE, after=behind)
         rank.join(node)
         if shape.synchronizes:
             yield from rank.wait_for(rank.streams[COMPUTE], "cudaDeviceSynchronize")

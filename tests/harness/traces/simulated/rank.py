@@ -225,7 +225,7 @@ class SimulatedRank:
         self.operator(f"c10d::{name.strip('_')}_", begin)
         return node
 
-    def batch(
+    def exchange(
         self, group: ProcessGroup, sends: Sequence[PlannedSend], usual_us: float, *, stream: int, after: Sequence[Work]
     ) -> Work:
         """Sends and receives launched together: a row of the host each, and one kernel behind them all."""

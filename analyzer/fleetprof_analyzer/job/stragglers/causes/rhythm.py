@@ -116,7 +116,7 @@ def _find_hosts(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, 
 
 
 def _find_outstanding(excess: Floats, rank: int, numbers: list[int]) -> tuple[int, Bools] | None:
-    """n and the iterations of a rhythm in which a rank is late by far more than in its others, and than any other is."""
+    """n and the iterations of a rhythm in which a rank is late by far more than in its others, and than others are."""
     mine, others = excess[rank], np.delete(excess, rank, axis=0).ravel()
     for share in _SHARES_OF_LONGEST:
         late: Bools = np.asarray(mine > max(share * float(mine.max()), _LEAST_EXCESS))

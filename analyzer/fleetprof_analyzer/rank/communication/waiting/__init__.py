@@ -1,0 +1,1 @@
+"""When the host of a rank waits for its device."""
