@@ -127,6 +127,7 @@ def extract_operations(
     begins = np.zeros(len(chain.mark_operation), np.bool_)
     begins[~chain.passed] = np.diff(iteration, prepend=-2)[chain.mark_operation[~chain.passed]] != 0
     bounds = [(i.start_ns, i.start_ns + i.duration_ns) for i in found.iterations] if found.iterations else []
+    of_work = _bounds_of_work(source, iteration, bounds)
     columns = OperationColumns(
         iteration=iteration,
         kind=metadata.kind,
@@ -168,10 +169,10 @@ def extract_operations(
         indices_proven=found.index_from in ("agent", "profiler_step"),
         groups=metadata.groups,
         columns=columns,
-        work=work_by_iteration(trace, source.local, source.overlapped, source.local_launch_ns, bounds),
+        work=work_by_iteration(trace, source.local, source.overlapped, source.local_launch_ns, of_work),
         clock_megahertz=clock_by_iteration(samples, bounds) if trace.time_origin == "unix" else [],
         signatures=sign_kernels(
-            trace, source.local, choose_timed(source.local, source.overlapped, source.local_launch_ns, bounds)
+            trace, source.local, choose_timed(source.local, source.overlapped, source.local_launch_ns, of_work)
         ),
         operators=measure_operators(trace, source.thread, bounds),
         cores=waits_by_iteration(samples, bounds) if trace.time_origin == "unix" else CoreWaits(),
@@ -181,6 +182,18 @@ def extract_operations(
         unsure_ns=0 if source.waits is None else int((source.waits.possible[1] - source.waits.possible[0]).sum()),
         thread=sum_up(track, bounds),
     )
+
+
+def _bounds_of_work(source: OperationSource, iteration: Int32s, bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Between which times an iteration's work was launched; without launches when it ran: up to its last operation."""
+    if source.kind != "gpu" or source.row_launch_ns is not None:
+        return bounds
+    until, moved = int(source.row_start_ns.min(initial=int(source.start_ns.min()))), []
+    for number in range(len(bounds)):
+        end_ns = (source.start_ns + source.duration_ns)[iteration == number]
+        begin, until = until, max(int(end_ns.max(initial=until)), until)
+        moved.append((begin, until))
+    return moved
 
 
 def _begin_of_thread(source: OperationSource, found: Iterations) -> int | None:
