@@ -44,14 +44,18 @@ def read_hosts(matched: Matched) -> Agreed:
             found = search(gaps)
             return Agreed(found, found.judged)
     hosts = search(following)
-    if hosts.judged.named and all(_is_certain(hosts, fault) for fault in hosts.judged.named):
-        return Agreed(hosts, hosts.judged)
-    return _agree(hosts, search(gaps or Replay(matched, follows_hosts=False)))
-
-
-def _agree(hosts: Search, gaps: Search) -> Agreed:
-    by_gaps, by_hosts = ({fault.candidate.rank for fault in one.judged.named} for one in (gaps, hosts))
     unsure = hosts.unsure_shares()
+    doubted = [
+        fault for fault in hosts.judged.named
+        if unsure[fault.candidate.rank] >= _UNSURE and not _is_certain(hosts, fault)
+    ]  # fmt: skip
+    if (hosts.judged.named and not doubted) or float(unsure.max()) < _UNSURE:
+        return Agreed(hosts, hosts.judged)
+    return _agree(hosts, search(gaps or Replay(matched, follows_hosts=False)), unsure)
+
+
+def _agree(hosts: Search, gaps: Search, unsure: Floats) -> Agreed:
+    by_gaps, by_hosts = ({fault.candidate.rank for fault in one.judged.named} for one in (gaps, hosts))
     sure = [fault for fault in hosts.judged.named if fault.candidate.rank in by_gaps or _is_certain(hosts, fault)]
     # A host that seems late for as long as it may have waited shows that waits were missed, perhaps on other ranks too.
     misses = any(unsure[fault.candidate.rank] >= _UNSURE for fault in hosts.judged.named if fault not in sure)

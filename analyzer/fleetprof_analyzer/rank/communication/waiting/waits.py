@@ -16,7 +16,7 @@ from fleetprof_analyzer.rank.communication.launches import LaunchTimes
 from fleetprof_analyzer.trace.classes import is_collection, is_data_loading
 from fleetprof_analyzer.trace.intervals import Union, covered_length, join, union, without
 from fleetprof_analyzer.trace.naming import where_name
-from fleetprof_analyzer.trace.trace import Bools, Category, Int32s, Int64s, Rows
+from fleetprof_analyzer.trace.trace import Bools, Category, Int64s, Rows
 
 _NAMED: Final = re.compile(r"Synchronize|^(?:cuda|hip)Memcpy$|^cuMemcpy(?:DtoH|HtoD)(?:_v2)?$")
 _LONG_NS: Final = 40_000  # shorter stretches are the host's steps
@@ -30,6 +30,7 @@ _MOST_STEPS_SHARE: Final = 0.25
 _FEWEST_TO_COMPARE: Final = 5
 _MOST_LEFT: Final = 0.2  # of the deviation of the stretches' lengths, once the work has ended
 _MOST_STREAMS: Final = 12
+_STRIDE: Final = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ def _waits_by_deed(steps: Rows, marked: Union, work: Rows, launch: LaunchTimes) 
     last = np.searchsorted(launch.called[order], begin, side="right") - 1
     # The same place of the program: the work launched last, and the row that begins or ends when the thread goes on.
     launched, goes_on = np.where(last >= 0, work.name[order][last], -1), steps.name[after % max(len(steps), 1)]
-    groups = [_number(launched), _number(launched, goes_on, after // max(len(steps), 1))]
+    place = (launched.astype(np.int64) + 1) * _STRIDE + 2 * goes_on + after // max(len(steps), 1)
+    groups = [np.unique(one, return_inverse=True)[1] for one in (launched, place)]
     until, possible = begin.copy(), np.zeros(len(begin), np.bool_)
     for chosen in _waited_for(work):
         called, ended = launch.called[order][chosen[order]], np.maximum.accumulate(work.end_ns[order][chosen[order]])
@@ -103,11 +105,6 @@ def _waited_for(work: Rows) -> Iterator[Bools]:
     rows = np.bincount(work.place)
     for place in np.argsort(-rows)[: min(_MOST_STREAMS, int((rows > 0).sum()))].tolist():
         yield work.place == place
-
-
-def _number(*columns: Int64s | Int32s) -> Int64s:
-    """The same number for equal values, shape (n,)."""
-    return np.asarray(np.unique(np.stack(columns, 1), axis=0, return_inverse=True)[1].reshape(-1))
 
 
 def _end_behind(begin_ns: Int64s, end_ns: Int64s, drained_ns: Int64s, group: Int64s) -> Int64s:
