@@ -47,6 +47,9 @@ CATEGORIES: Final = {
     "cuda_driver": Category.RUNTIME,
     "hip_runtime": Category.RUNTIME,
     "xpu_runtime": Category.RUNTIME,
+    "xpu_driver": Category.RUNTIME,
+    "privateuse1_runtime": Category.RUNTIME,  # devices of other vendors, such as NPUs
+    "privateuse1_driver": Category.RUNTIME,
     "Runtime": Category.RUNTIME,
     "mtia_ccp_events": Category.FOREIGN,
     "mtia_insight": Category.FOREIGN,

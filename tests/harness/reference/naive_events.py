@@ -12,7 +12,10 @@ from typing import Any
 
 GPU = {"kernel", "Kernel", "gpu_memcpy", "Memcpy", "gpu_memset", "Memset"}
 COPIES = {"gpu_memcpy", "Memcpy"}
-RUNTIME = {"cuda_runtime", "cuda_driver", "hip_runtime", "xpu_runtime", "Runtime"}
+RUNTIME = {
+    "cuda_runtime", "cuda_driver", "hip_runtime", "xpu_runtime", "xpu_driver", "privateuse1_runtime",
+    "privateuse1_driver", "Runtime",
+}  # fmt: skip
 OPERATORS = {"cpu_op", "Operator"}
 _READ = GPU | RUNTIME | OPERATORS | {"user_annotation"}
 LONGEST_NS = 86_400 * 10**9
