@@ -66,10 +66,11 @@ def say_reason(reason: Reason) -> str:
             return _MOVING[cause]
         case Unsure(candidate):
             return _say_unsure(candidate)
-        case Disputed(rank, gain):
+        case Disputed(rank, gain, has_operators):
+            option = "Python's calls (Stacks)" if has_operators else "the host's operators (ProfilerActivity.CPU)"
             return (
                 f"rank {rank} may cost {_percent(gain)} of each iteration: its device has gaps, and the trace does not "
-                "say whether its host worked or waited in them; a capture with Python's calls (Stacks) would tell"
+                f"say whether its host worked or waited in them; a recording of {option} would tell"
             )
         case UnsureTurns(needed):
             return f"the ranks may pause in turns; {say_iterations(needed)}"

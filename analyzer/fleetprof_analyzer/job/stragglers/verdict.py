@@ -157,7 +157,9 @@ def _decide(agreed: Agreed, missing: list[int]) -> _Decision:
             gain=imbalance.stage_gain, links=links, power=power,
         )  # fmt: skip
     if agreed.disputed is not None:
-        disputed = Disputed(rank_of(replay, agreed.disputed.candidate.rank), agreed.disputed.gain_alone)
+        rank = agreed.disputed.candidate.rank
+        has_operators = len(replay.matched.ranks[rank].operators) > 0
+        disputed = Disputed(rank_of(replay, rank), agreed.disputed.gain_alone, has_operators)
         return _Decision(verdict="undecided", reason=disputed, links=links)
     if power.candidate is not None and not imbalance.by_turns:
         return _Decision(verdict="undecided", reason=Unsure(power.candidate), links=links, power=power)

@@ -59,6 +59,7 @@ class Disputed:
 
     rank: int
     gain: float
+    has_operators: bool  # its host's were recorded
 
 
 @dataclass(frozen=True, slots=True)

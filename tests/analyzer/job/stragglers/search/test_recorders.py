@@ -37,6 +37,7 @@ def test_where_own_time_and_waiting_cannot_be_told_apart_it_is_said(recorder: st
     if found.verdict == "undecided":
         assert found.reason.startswith(f"rank {case.job.fault.rank} may cost ")
         assert "does not say whether its host worked or waited" in found.reason
+        assert ("ProfilerActivity.CPU" in found.reason) == (recorder == "launches alone")
     else:
         assert [one.rank for one in found.ranks] == [case.job.fault.rank]
 
