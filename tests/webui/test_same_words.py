@@ -16,7 +16,7 @@ from fleetprof_webui.reports.reading import StoredReport
 from fleetprof_webui.reports.stored_files import FileList
 from harness.reference.written_reports import LOADING, MS, job
 
-NOBODY = re.compile("nobody is late|nobody holds|no rank holds", re.IGNORECASE)
+NOBODY = re.compile("nobody is late|no rank is late|no rank stands out", re.IGNORECASE)
 MAYBE = Undecided(rank=2, gain=0.08, gain_low=-0.01, gain_high=0.17, iterations=10, iterations_needed=38)
 ITERATIONS = list(range(10))
 
@@ -30,7 +30,10 @@ VERDICTS = {
         found(LateRanks([2], 3), Stragglers(verdict="straggler", ranks=[LOADING], gain=0.31)),
         "The others wait for rank 2",
     ),
-    "nobody": (found(Nobody([]), Stragglers(verdict="nobody", smallest_gain=0.02)), "No rank holds the others up"),
+    "nobody": (
+        found(Nobody([], floor=0.02), Stragglers(verdict="nobody", smallest_gain=0.02)),
+        "No rank is late by more than 2.0 % of an iteration",
+    ),
     "undecided": (
         found(Unsure(MAYBE), Stragglers(verdict="undecided", candidate=MAYBE, order=[LOADING], smallest_gain=0.2)),
         "Cannot tell yet: rank 2 may cost 8.0 % [-1.0 %, 17.0 %] of each iteration; about 40 iterations would decide",

@@ -29,6 +29,11 @@ _MICROJOULES: Final = {"mJ": 1000, "µJ": 1}
 _SIZES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
+def capital(sentence: str) -> str:
+    """With its first letter in upper case."""
+    return f"{sentence[:1].upper()}{sentence[1:]}"
+
+
 def duration(nanoseconds: int | None) -> str:
     """`12.3 ms`; a dash for None."""
     if nanoseconds is None:

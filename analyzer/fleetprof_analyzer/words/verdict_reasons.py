@@ -79,11 +79,13 @@ def say_reason(reason: Reason) -> str:
         case TooFewIterations(iterations, needed):
             are = "iteration is" if iterations == 1 else "iterations are"
             return f"{iterations or 'no'} {are} in all of the traces, and a verdict takes {needed}: capture more"
-        case Nobody(missing, alone):
+        case Nobody(missing, alone, floor):
             left = f", as far as the captured ranks tell: {name_ranks(missing)} left no trace" if missing else ""
             if alone:
                 return f"no rank stands out, but no two do the same work, so that a late host may not show{left}"
-            return f"no rank holds the others up{left}"
+            if floor is None:
+                return f"no rank stands out; how late one would have to be to show is not known{left}"
+            return f"no rank is late by more than {_percent(floor)} of an iteration{left}"
         case NotStored(ranks):
             return f"the operations of {ranks} ranks were not stored with their summaries"
         case NotComparable(left_out):

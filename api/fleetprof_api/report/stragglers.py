@@ -134,6 +134,14 @@ class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
             description="what a rank would have to cost to be named here in four of five cases, share of the iteration"
         ),
     ] = None
+    lasting_gain: Annotated[
+        float | None,
+        Meta(description="what of `smallest_gain` no number of iterations lowers: the ranks themselves differ"),
+    ] = None
+    low_floor_iterations: Annotated[
+        int | None,
+        Meta(description="iterations that lower `smallest_gain` to 5 %; null: not known, or a thousand do not"),
+    ] = None
     slow_links: list[SlowLink] = []
     gain: Annotated[
         float, Meta(description="share of the iteration time that goes when all that is named is mended")

@@ -39,6 +39,8 @@ ALL_LOAD = Finding(
 LATE = Finding(kind="straggler", message="The others wait for rank 2", gain_permille=310, measure="stragglers")
 LOADED = Stages(stages=[StageTime(stage="data_loading", time_ns=460), StageTime(stage="backward", time_ns=440),
                         StageTime(stage="forward", time_ns=100)])  # fmt: skip
+NOBODY = Stragglers(verdict="nobody", smallest_gain=0.042, iterations=list(range(10)))
+NONE_LATE = "No rank is late by more than 4.2 % of an iteration."
 MAYBE = Undecided(rank=2, gain=0.08, gain_low=-0.01, gain_high=0.17, iterations=10, iterations_needed=38)
 
 ANSWERS = {
@@ -90,7 +92,7 @@ ANSWERS = {
     ),
     "ranks that are slow in turns": (
         job(Stragglers(verdict="moving_imbalance", reason="the ranks are slow in turns", gain=0.2)),
-        "No single rank is late, but the ranks are slow in turns: 20.0 % of each iteration is lost to it; "
+        "No single rank stands out, but the ranks are slow in turns: 20.0 % of each iteration is lost to it; "
         "without that, an iteration would take 360 ms instead of 450 ms.",
     ),
     "noise that hides a candidate": (
@@ -105,13 +107,16 @@ ANSWERS = {
         f"than the 100 iterations of the longest capture would be needed to decide. {IDLE_GPU}",
     ),
     "noise that hides everything": (
-        job(Stragglers(verdict="undecided", smallest_gain=0.8, reason=say_reason(TooNoisy(3)))),
-        f"{IDLE_GPU} Cannot tell yet whether a rank is late: these 3 iterations are too few or too noisy.",
+        job(Stragglers(verdict="undecided", smallest_gain=0.8, reason=say_reason(TooNoisy(3)),
+                       iterations=[1, 2, 3])),
+        f"{IDLE_GPU} Cannot tell yet whether a rank is late: these 3 iterations are too few or too noisy; a rank that "
+        "costs less than 80.0 % of an iteration may not show in 3 iterations.",
     ),
-    "nobody late, the GPU idle": (job(Stragglers(verdict="nobody")), f"Nobody is late. {IDLE_GPU}"),
+    "nobody late, the GPU idle": (job(NOBODY), f"{NONE_LATE} {IDLE_GPU}"),
     "nobody late, ranks missing": (
-        job(Stragglers(verdict="nobody", not_captured=[4, 5])),
-        "None of the 4 ranks in this report is late. Only 4 of the job's 6 ranks are in this report, so nobody can see "
+        job(msgspec.structs.replace(NOBODY, not_captured=[4, 5])),
+        "None of the 4 ranks in this report is late by more than 4.2 % of an iteration. "
+        "Only 4 of the job's 6 ranks are in this report, so nobody can see "
         "whether ranks 4 and 5 are late. "
         + IDLE_GPU,
     ),
@@ -126,27 +131,30 @@ ANSWERS = {
         "96.0 % of the GPU's time is computing; the longest kernel, gemm, takes 61.0 %.",
     ),
     "communication": (
-        job(Stragglers(verdict="nobody"), EXPOSED, communication=[REDUCED]),
-        "Nobody is late. 40.0 % of the GPUs' time is communication that no computation hides, most of it "
+        job(NOBODY, EXPOSED, communication=[REDUCED]),
+        f"{NONE_LATE} "
+        "40.0 % of the GPUs' time is communication that no computation hides, most of it "
         "all-reduce in group dp.",
     ),
     "no GPU": (
-        job(Stragglers(verdict="nobody"), EXPOSED, kind="cpu", idle_ns=None),
-        "Nobody is late. 40.0 % of the ranks' time goes to collectives, the wait for other ranks included; of an "
+        job(NOBODY, EXPOSED, kind="cpu", idle_ns=None),
+        f"{NONE_LATE} "
+        "40.0 % of the ranks' time goes to collectives, the wait for other ranks included; of an "
         "iteration, 56.0 % is backward and 31.0 % is the host between stages (between Optimizer.step#SGD.step "
         "and aten::randn, train.py:41 read_batch).",
     ),
     "no GPU, and a slow loader": (
-        job(Stragglers(verdict="nobody"), EXPOSED, kind="cpu", idle_ns=None, findings=[ALL_LOAD], stages=LOADED),
-        "Nobody is late. Of an iteration, 46.0 % is data loading (train.py:41 read_batch) and 44.0 % is backward; "
+        job(NOBODY, EXPOSED, kind="cpu", idle_ns=None, findings=[ALL_LOAD], stages=LOADED),
+        f"{NONE_LATE} "
+        "Of an iteration, 46.0 % is data loading (train.py:41 read_batch) and 44.0 % is backward; "
         "40.0 % of the ranks' time goes to collectives, the wait for other ranks included.",
     ),
     "ranks in turns, and more to be won by all": (
         job(Stragglers(verdict="moving_imbalance", cause="data_loading", gain=0.2), findings=[ALL_LOAD, LATE]),
         "The training threads of all ranks wait for the next batch (train.py:41 read_batch): up to 46.0 % can be won "
-        "there. No single rank is late, but the ranks are slow in turns, because now one rank's batch is late and now "
-        "another's: 20.0 % of each iteration is lost to it; without that, an iteration would take 360 ms instead of "
-        "450 ms.",
+        "there. No single rank stands out, but the ranks are slow in turns, because now one rank's batch is late "
+        "and now another's: 20.0 % of each iteration is lost to it; without that, an iteration would take 360 ms "
+        "instead of 450 ms.",
     ),
     "hosts that are far ahead of their devices": (
         job(late(SLOW), msgspec.structs.replace(GPU, span=10 * 900 * MS)),
@@ -154,9 +162,10 @@ ANSWERS = {
         "it as fast as the others, an iteration would take 621 ms instead of 900 ms.",
     ),
     "no GPU, and too few cores": (
-        job(Stragglers(verdict="nobody"), BUSY, kind="cpu", idle_ns=None, stages=LOADED, findings=[Finding(
+        job(NOBODY, BUSY, kind="cpu", idle_ns=None, stages=LOADED, findings=[Finding(
             kind="cpu_contention", measure="ranks.cores.waited_ns", message="…", gain_permille=540)]),
-        "Nobody is late. Of an iteration, 46.0 % is data loading and 44.0 % is backward; the training threads wait for "
+        f"{NONE_LATE} "
+        "Of an iteration, 46.0 % is data loading and 44.0 % is backward; the training threads wait for "
         "a core for 54.0 % of the time.",
     ),
     "ranks that cannot be compared": (

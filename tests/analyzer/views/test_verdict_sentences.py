@@ -7,8 +7,9 @@ import pytest
 from fleetprof_analyzer.job.stragglers.judgement.reasons import Nobody, Obstacle, SlowLinks, TooFewIterations
 from fleetprof_analyzer.views.answer.lateness import say_lateness
 from fleetprof_analyzer.words.verdict_reasons import say_reason
+from fleetprof_api.report.report_tables import CoreUse
 from fleetprof_api.report.stragglers import Cause, Straggler, Stragglers
-from harness.reference.written_reports import HERE, job
+from harness.reference.written_reports import HERE, MS, job
 
 LATE: dict[Cause, str] = {
     "data_loading": "its data loading (train.py:41 read_batch)",
@@ -36,7 +37,10 @@ OTHERS = [
     (Stragglers(verdict="slow_link", gain=0.2, reason=say_reason(SlowLinks(3, [0, 1], 2.0, [1]))),
      "A slow link holds the job up: transfers of 3 groups are slow, and all of these groups contain rank 1; without "
      "that, an iteration would take 360 ms instead of 450 ms."),
-    (Stragglers(verdict="nobody", smallest_gain=0.05, reason=say_reason(Nobody([]))), "Nobody is late."),
+    (Stragglers(verdict="nobody", smallest_gain=0.05, reason=say_reason(Nobody([], floor=0.05))),
+     "No rank is late by more than 5.0 % of an iteration."),
+    (Stragglers(verdict="nobody", reason=say_reason(Nobody([]))),
+     "No rank stands out; how late one would have to be to show is not known."),
     (Stragglers(verdict="undecided", reason=say_reason(TooFewIterations(2, 3))),
      "Cannot tell yet whether a rank is late: 2 iterations are in all of the traces, and a verdict takes 3: capture "
      "more."),
@@ -80,9 +84,51 @@ def test_a_heavy_stage(cause: Cause) -> None:
 
 @pytest.mark.parametrize("cause", MOVING)
 def test_lateness_that_moves(cause: Cause) -> None:
-    assert say_lateness(job(Stragglers(verdict="moving_imbalance", cause=cause, gain=0.2))) == (
-        f"No single rank is late, but the ranks are slow in turns, {MOVING[cause]}: 20.0 % of each iteration is lost "
-        "to it; without that, an iteration would take 360 ms instead of 450 ms."
+    found = Stragglers(verdict="moving_imbalance", cause=cause, gain=0.2, smallest_gain=0.042)
+    assert say_lateness(job(found)) == (
+        f"No single rank is late by more than 4.2 % of an iteration, but the ranks are slow in turns, {MOVING[cause]}: "
+        "20.0 % of each iteration is lost to it; without that, an iteration would take 360 ms instead of 450 ms."
+    )
+
+
+FEW, MANY = list(range(10)), list(range(60))
+"""Iterations of which a verdict is made."""
+
+
+@pytest.mark.parametrize(("found", "lower"), [
+    (Stragglers(smallest_gain=0.05, lasting_gain=0.02, low_floor_iterations=10, iterations=FEW), ""),
+    (Stragglers(smallest_gain=0.09, lasting_gain=0.02, low_floor_iterations=38, iterations=FEW),
+     "; about 40 iterations would lower that to 5 %"),
+    (Stragglers(smallest_gain=0.09, lasting_gain=0.02, low_floor_iterations=101, iterations=FEW),
+     "; even 100 iterations would not lower that to 5 %, for they differ too much"),
+    (Stragglers(smallest_gain=0.09, lasting_gain=0.06, iterations=FEW),
+     "; more iterations would lower that to 6.0 % at best: the ranks themselves differ"),
+    (Stragglers(smallest_gain=0.09, lasting_gain=0.085, iterations=MANY),
+     "; more iterations would hardly lower that: the ranks themselves differ"),
+    (Stragglers(smallest_gain=0.09), ""),  # a report of an older version
+])  # fmt: skip
+def test_a_high_floor_is_said_with_what_would_lower_it(found: Stragglers, lower: str) -> None:
+    found = msgspec.structs.replace(found, verdict="nobody")
+    gain = 100 * (found.smallest_gain or 0)
+    assert say_lateness(job(found)) == f"No rank is late by more than {gain:.1f} % of an iteration{lower}."
+
+
+@pytest.mark.parametrize(("waited_ns", "lower"), [
+    (120 * MS,
+     "; fewer programs and threads beside the job would lower that: the training threads wait for a core 12.0 % of the "
+     "time"),
+    (10 * MS, ""),
+    (None, ""),
+])  # fmt: skip
+def test_neighbors_are_named_where_threads_wait_for_cores(waited_ns: int | None, lower: str) -> None:
+    nobody = Stragglers(verdict="nobody", smallest_gain=0.09, lasting_gain=0.02, low_floor_iterations=38)
+    report = job(nobody, kind="cpu")
+    cores = CoreUse(sampled_ns=1000 * MS, waited_ns=waited_ns)
+    report = msgspec.structs.replace(
+        report, ranks=[msgspec.structs.replace(rank, cores=cores) for rank in report.ranks]
+    )
+    assert say_lateness(report) == (
+        f"No rank is late by more than 9.0 % of an iteration; about 40 iterations would lower that to 5 %{lower}."
     )
 
 

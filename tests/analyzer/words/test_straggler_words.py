@@ -43,8 +43,11 @@ UNSURE = Undecided(rank=3, gain=0.04, gain_low=-0.01, gain_high=0.09, iterations
     (TooFewIterations(0, 3), "no iterations are in all of the traces, and a verdict takes 3: capture more"),
     (TooNoisy(20), "these 20 iterations are too few or too noisy"),
     (UnsureTurns(13), "the ranks may pause in turns; about 13 iterations would decide"),
-    (Nobody([]), "no rank holds the others up"),
-    (Nobody([6, 7]), "no rank holds the others up, as far as the captured ranks tell: ranks 6 and 7 left no trace"),
+    (Nobody([]), "no rank stands out; how late one would have to be to show is not known"),
+    (Nobody([], floor=0.042), "no rank is late by more than 4.2 % of an iteration"),
+    (Nobody([6, 7], floor=0.042),
+     "no rank is late by more than 4.2 % of an iteration, as far as the captured ranks tell: ranks 6 and 7 left no "
+     "trace"),
     (NotStored(2), "the operations of 2 ranks were not stored with their summaries"),
     (NotComparable([WithoutRank(2), TooShort([4])]),
      "2 traces were left out: they do not say which rank they are, or claim the same one; "

@@ -11,12 +11,15 @@ import numpy as np
 from fleetprof_api.report.stragglers import Undecided
 
 from fleetprof_analyzer.job.stragglers.lateness.excess import least_excess_ns
-from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, measure_margins
-from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, Margins, measure_margins
+from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 
 _LEAST_SAMPLED: Final = 5  # iterations
 _LARGE_GAIN: Final = 0.3
 """Noise that would hide so much of the iteration leaves no room for the word nobody."""
+LOW_FLOOR: Final = 0.05
+"""Of an iteration: a report that would not show more than this says what would lower it."""
+_MOST_ITERATIONS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class Power:
     smallest_gain: float | None
     hidden: Undecided | None = None
     beside_waits: bool = False  # whoever it is stands out by what no wait for a core makes
+    lasting_gain: float | None = None  # what of `smallest_gain` no number of iterations lowers
+    low_floor_iterations: int | None = None  # that lower `smallest_gain` to LOW_FLOOR, where a thousand do
 
     @property
     def hides_all(self) -> bool:
@@ -49,7 +54,7 @@ def find_power(table: OwnTime, iteration_ns: float, least_gain: float, cleared: 
         return whole
     beside = _find_power(rest, iteration_ns, least_gain, cleared)
     if beside.candidate is not None or (whole.hidden is None and beside.hidden is not None):
-        return replace(beside, smallest_gain=whole.smallest_gain, beside_waits=True)
+        return replace(whole, candidate=beside.candidate, hidden=beside.hidden, beside_waits=True)
     return whole
 
 
@@ -69,7 +74,8 @@ def _find_power(table: OwnTime, iteration_ns: float, least_gain: float, cleared:
         return Power(None, None)
     least = np.maximum(least_excess_ns(table, margins), least_gain * iteration_ns)
     smallest = margins.smallest_told_ns(least) / iteration_ns
-    gain = smallest if isfinite(smallest) else None
+    if not isfinite(smallest):
+        return Power(None, None)
 
     def describe(rank: int | None) -> Undecided | None:
         if rank is None or rank in cleared:
@@ -85,5 +91,19 @@ def _find_power(table: OwnTime, iteration_ns: float, least_gain: float, cleared:
             iterations_needed=margins.iterations_needed(rank, float(least[rank])),
         )
 
-    power = Power(describe(margins.suspect(least)), gain)
+    lasting = float(np.median(least[np.isfinite(margins.error_ns) & np.isfinite(least)])) / iteration_ns
+    power = Power(
+        describe(margins.suspect(least)), smallest, lasting_gain=lasting,
+        low_floor_iterations=_count_iterations(margins, least, LOW_FLOOR * iteration_ns),
+    )  # fmt: skip
     return replace(power, hidden=describe(margins.foremost(least))) if power.hides_all else power
+
+
+def _count_iterations(margins: Margins, least: Floats, floor_ns: float) -> int | None:
+    """How many iterations would show a rank that takes `floor_ns` beyond its peers; None where a thousand would not."""
+    needed = margins.iterations
+    while margins.after(needed).smallest_told_ns(least) > floor_ns:
+        needed = max(needed + 1, round(1.05 * needed))
+        if needed > _MOST_ITERATIONS:
+            return None
+    return needed

@@ -57,6 +57,7 @@ log = logging.getLogger(__name__)
 _LEAST_ITERATIONS: Final = 3
 _FAITHFUL: Final = 0.03
 _MOST_SHOWN: Final = 16
+_OF_NO_RANK: Final = ("nobody", "undecided", "moving_imbalance")
 _NO_POWER: Final = Power(None, None)
 _NO_LINKS: Final = Links([], [], 0.0, 0, judged=True)
 
@@ -169,7 +170,7 @@ def _decide(agreed: Agreed, missing: list[int]) -> _Decision:
             moving=imbalance.moves, power=power,
         )  # fmt: skip
     if power.hidden is not None:
-        hidden = Power(power.hidden, power.smallest_gain)
+        hidden = replace(power, candidate=power.hidden)
         return _Decision(verdict="undecided", reason=Unsure(power.hidden), links=links, power=hidden)
     if imbalance.turns_need is not None:
         return _Decision(verdict="undecided", reason=UnsureTurns(imbalance.turns_need), links=links, power=power)
@@ -177,7 +178,7 @@ def _decide(agreed: Agreed, missing: list[int]) -> _Decision:
         noise = TooNoisy(len(replay.matched.iterations))
         return _Decision(verdict="undecided", reason=noise, links=links, power=power)
     alone = not any(len(table.peers(rank)) for rank in range(len(table.role)))
-    return _Decision(verdict="nobody", reason=Nobody(missing, alone), links=links, power=power)
+    return _Decision(verdict="nobody", reason=Nobody(missing, alone, power.smallest_gain), links=links, power=power)
 
 
 def _has_too_few(replay: Replay) -> bool:
@@ -196,7 +197,9 @@ def _report(agreed: Agreed, left_out: list[Untold], missing: list[int]) -> Judge
         cause=decision.moving,
         order=[describe_fault(replay, table, fault) for fault in order][:_MOST_SHOWN],
         candidate=power.candidate if verdict == "undecided" else None,
-        smallest_gain=power.smallest_gain if verdict in ("nobody", "undecided", "moving_imbalance") else None,
+        smallest_gain=power.smallest_gain if verdict in _OF_NO_RANK else None,
+        lasting_gain=power.lasting_gain if verdict in _OF_NO_RANK else None,
+        low_floor_iterations=power.low_floor_iterations if verdict in _OF_NO_RANK else None,
         slow_links=[
             SlowLink(
                 ranks=[rank_of(replay, member) for member in group.members],

@@ -12,13 +12,13 @@ from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Stragglers, Undecided
 
-from fleetprof_analyzer.views.answer.lateness import NOBODY, say_lateness
+from fleetprof_analyzer.views.answer.lateness import say_lateness
 from fleetprof_analyzer.views.answer.time_spent import say_time
 from fleetprof_analyzer.views.text import duration, percent, plain, share
 from fleetprof_analyzer.views.words.causes_text import SilenceInWords, add_stages, find_silences
 from fleetprof_analyzer.views.words.code_words import name_place
 from fleetprof_analyzer.views.words.finding_words import say_briefly, say_finding
-from fleetprof_analyzer.views.words.straggler_words import evidence, say_power
+from fleetprof_analyzer.views.words.straggler_words import evidence
 from fleetprof_analyzer.words.ranks import name_ranks
 from fleetprof_analyzer.words.verdict_reasons import MOST_ITERATIONS, round_iterations
 
@@ -50,10 +50,8 @@ def give_answer(report: Report) -> Answer:
     """Who is late and where the time goes, as far as the report knows; of a report without ranks, why it has none."""
     if not report.ranks:
         return Answer(_say_nothing(report), [], "")
-    late, spent = say_lateness(report), say_time(report)
+    late, spent = say_lateness(report, in_part=bool(say_missing(report))), say_time(report)
     missing = " ".join(sentence for sentence in (say_missing(report), _say_unknown(report)) if sentence)
-    if say_missing(report) and late == NOBODY:
-        late = f"None of the {len(report.ranks)} ranks in this report is late."
     named = report.stragglers is not None and report.stragglers.verdict in _NAMED
     more = _find_more(report) if named else None
     spent = " ".join(part for part in (spent, _say_long(report, more)) if part)
@@ -164,8 +162,6 @@ def _of_stragglers(found: Stragglers) -> list[str]:
             parts.append(f"{share} of {one.place.of_samples} samples of its main thread are at {name_place(one.place)}")
         parts.append(f"the other ranks wait {duration(one.lateness_ns)} for it in each iteration")
         sentences += [f"{who}{part}." if who else f"{part[:1].upper()}{part[1:]}." for part in parts]
-    if found.verdict == "nobody" and found.smallest_gain is not None:
-        sentences.append(f"{say_power(found.smallest_gain, len(found.iterations))}.")
     return sentences
 
 

@@ -10,8 +10,9 @@ from typing import Final
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Straggler, Stragglers
 
-from fleetprof_analyzer.views.text import duration, percent
+from fleetprof_analyzer.views.text import capital, duration, percent
 from fleetprof_analyzer.views.words.code_words import in_brackets
+from fleetprof_analyzer.views.words.floor_words import say_floor, say_lower, say_nobody
 from fleetprof_analyzer.words.ranks import name_ranks, say_ordinal
 from fleetprof_analyzer.words.verdict_reasons import say_cost, say_iterations
 
@@ -34,13 +35,12 @@ _MOVES: Final[Mapping[str, str]] = {
     "host": ", because their hosts pause at different times",
     "cpu_contention": ", because they share cores with each other or with other programs",
 }
-NOBODY: Final = "Nobody is late."
 _HIDDEN: Final = 0.005
 _AHEAD: Final = 1.25  # device time over the host's: more than what a window has before and after its iterations
 
 
-def say_lateness(report: Report) -> str:
-    """The sentence of the verdict, with a full stop."""
+def say_lateness(report: Report, *, in_part: bool = False) -> str:
+    """The sentence of the verdict, with a full stop; `in_part`: ranks of the job are not in the report."""
     found = report.stragglers
     if found is None:
         return ""
@@ -60,21 +60,21 @@ def say_lateness(report: Report) -> str:
         case "moving_imbalance":
             moving = _MOVES.get(found.cause or "", "")
             return (
-                f"No single rank is late, but the ranks are slow in turns{moving}: "
+                f"{capital(say_nobody(found, 'no single rank'))}, but the ranks are slow in turns{moving}: "
                 f"{_costs(found.gain)} is lost to it{_then(found, report)}."
             )
         case "undecided" if found.candidate is not None:
             one = found.candidate
             needed = say_iterations(one.iterations_needed)
             return f"Cannot tell yet whether rank {one.rank} is late: it may cost {say_cost(one)}; {needed}."
-        case "nobody" if found.gain:
-            return f"No rank is late by itself, but {found.reason}{_then(found, report)}."
-        case "nobody" if found.smallest_gain is None and found.iterations and found.reason:
-            return f"{found.reason[:1].upper()}{found.reason[1:]}."
+        case "nobody" if found.smallest_gain is None and found.reason:
+            return f"{capital(found.reason)}."
         case "undecided":
-            return f"Cannot tell yet whether a rank is late: {found.reason}."
+            floor = "" if found.smallest_gain is None else f"; {say_floor(found)}{say_lower(found, report)}"
+            return f"Cannot tell yet whether a rank is late: {found.reason}{floor}."
         case "nobody":
-            return NOBODY
+            who = f"none of the {len(report.ranks)} ranks in this report" if in_part else "no rank"
+            return f"{capital(say_nobody(found, who))}{say_lower(found, report)}."
         case "not_judged" if found.reason:
             return f"Cannot tell whether a rank is late: {found.reason}."
     return ""

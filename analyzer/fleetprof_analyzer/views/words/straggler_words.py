@@ -8,8 +8,9 @@ from typing import Final
 
 from fleetprof_api.report.stragglers import Evidence, Straggler, Stragglers
 
-from fleetprof_analyzer.views.text import duration, percent, plain
+from fleetprof_analyzer.views.text import capital, duration, percent, plain
 from fleetprof_analyzer.views.words.code_words import in_brackets
+from fleetprof_analyzer.views.words.floor_words import say_floor
 from fleetprof_analyzer.words.exposed_communication import say_bubbles
 
 _MOST_LISTED: Final = 16
@@ -27,13 +28,14 @@ CAUSES: Final[dict[str, str]] = {
     "mixed": "several causes",
 }
 _UNKNOWN: Final = ("undecided", "not_judged")
-_OF_NO_RANK: Final = ("nobody", "moving_imbalance", "undecided")
+_WITHOUT_FLOOR: Final = ("moving_imbalance", "undecided")
+"""Verdicts whose reason does not say how late a rank would have to be to show."""
 _VERDICTS: Final = {
     "straggler": "Late",
     "heavy_stage": "A pipeline stage takes longer than the others",
     "slow_link": "A link is slow",
-    "moving_imbalance": "No single rank is late",
-    "nobody": "Nobody is late",
+    "moving_imbalance": "No rank stands out by itself",
+    "nobody": "No rank stands out",
     "undecided": "Cannot tell yet",
     "not_judged": "No verdict",
 }
@@ -43,7 +45,7 @@ def verdict(found: Stragglers) -> str:
     """One line: the verdict and its reason."""
     if found.verdict in _UNKNOWN and found.reason:
         return f"{_VERDICTS[found.verdict]}: {found.reason}"
-    return f"{found.reason[:1].upper()}{found.reason[1:]}" if found.reason else _VERDICTS[found.verdict]
+    return capital(found.reason) if found.reason else _VERDICTS[found.verdict]
 
 
 def evidence(one: Evidence, peers: int = 1) -> str:
@@ -97,21 +99,12 @@ def notes(found: Stragglers) -> list[str]:
     """What a pipeline's schedule costs, and what limits the section: what cannot be told, and how rough it is."""
     sentences = [f"{text}." for text in found.unidentifiable]
     if found.pipeline is not None:
-        bubbles = say_bubbles(found.pipeline)
-        sentences.insert(0, f"{bubbles[:1].upper()}{bubbles[1:]}.")
-    if found.verdict in _OF_NO_RANK and found.candidate is None and found.smallest_gain is not None:
-        sentences.append(f"{say_power(found.smallest_gain, len(found.iterations))}.")
+        sentences.insert(0, f"{capital(say_bubbles(found.pipeline))}.")
+    if found.verdict in _WITHOUT_FLOOR and found.candidate is None and (floor := say_floor(found)):
+        sentences.append(f"{capital(floor)}.")
     if found.approximate and found.fidelity is not None:
         off = percent(abs(100 * (found.fidelity - 1)))
         sentences.append(
             f"The replayed window is {off} {'longer' if found.fidelity > 1 else 'shorter'}, so costs are rough."
         )
     return sentences
-
-
-def say_power(smallest_gain: float, iterations: int) -> str:
-    """How small a fault would have shown."""
-    if smallest_gain >= 1:
-        return f"{iterations} such iterations would not show a late rank, however late"
-    least = percent(100 * smallest_gain)
-    return f"A rank that costs less than {least} of an iteration may not show in {iterations} iterations"

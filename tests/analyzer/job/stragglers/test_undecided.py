@@ -121,6 +121,27 @@ def test_noise_alone_names_nobody_and_says_what_would_have_shown() -> None:
     assert len(shown) >= 7
 
 
+def test_as_many_iterations_as_would_lower_the_floor_do() -> None:
+    """Noise of 3 % around ranks that are alike: what ten iterations would need shows in as many as the power says."""
+    source = np.random.default_rng(7)
+    own = LENGTH_NS * (1 + 0.03 * source.standard_normal((8, 400)))
+    few = find_power(table_of(own[:, :10]), LENGTH_NS, 0.01, set())
+    assert few.smallest_gain is not None
+    assert few.lasting_gain is not None
+    assert few.low_floor_iterations is not None
+    assert few.lasting_gain < 0.05 < few.smallest_gain
+    assert 10 < few.low_floor_iterations < 400
+    more = find_power(table_of(own[:, : few.low_floor_iterations]), LENGTH_NS, 0.01, set())
+    assert more.smallest_gain == pytest.approx(0.05, abs=0.01)
+
+
+def test_no_number_of_iterations_lowers_a_floor_that_ranks_make_which_differ() -> None:
+    own = LENGTH_NS * (1 + 0.05 * np.random.default_rng(7).standard_normal((8, 1))) * np.ones((8, 10))
+    power = find_power(table_of(own), LENGTH_NS, 0.01, set())
+    assert power.low_floor_iterations is None
+    assert power.smallest_gain == pytest.approx(power.lasting_gain)
+
+
 @pytest.mark.parametrize(
     ("needed", "words"),
     [

@@ -88,11 +88,12 @@ class TooFewIterations:
 class Nobody:
     """No rank holds the others up, as far as the ranks tell that left a trace; `missing` left none.
 
-    `alone`: no two of them do the same work.
+    `alone`: no two of them do the same work. `floor`: what a rank would have to cost to show, share of an iteration.
     """
 
     missing: list[int]
     alone: bool = False
+    floor: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,10 @@ class Margins:
         )
         return float(np.median(np.minimum(by_mean, in_most) + _POWER * error))
 
+    def after(self, iterations: int) -> "Margins":
+        """The same noise over so many iterations."""
+        return Margins(self.mean_ns, self.error_ns * (self.iterations / iterations) ** 0.5, iterations)
+
     def _tested(self) -> int:
         return max(int(np.isfinite(self.mean_ns).sum()), 1)
 
