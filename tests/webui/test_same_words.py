@@ -5,12 +5,13 @@ import re
 
 import msgspec
 import pytest
+from fleetprof_analyzer.job.stragglers.judgement.judgement import Judgement
 from fleetprof_analyzer.job.stragglers.judgement.reasons import LateRanks, Nobody, Reason, TooNoisy, Unsure
 from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
-from fleetprof_analyzer.words.verdict_reasons import say_reason
+from fleetprof_analyzer.words.stragglers import say_stragglers
 from fleetprof_api.report.report import Report, TimeBreakdown, read_report, write_report
-from fleetprof_api.report.stragglers import Stragglers, Undecided
+from fleetprof_api.report.stragglers import LateHost, Stragglers, Undecided
 from fleetprof_webui.reports.overview import make_overview, show_stragglers
 from fleetprof_webui.reports.reading import StoredReport
 from fleetprof_webui.reports.stored_files import FileList
@@ -21,14 +22,22 @@ MAYBE = Undecided(rank=2, gain=0.08, gain_low=-0.01, gain_high=0.17, iterations=
 ITERATIONS = list(range(10))
 
 
+GPU_7 = LateHost(name="gpu-07", ranks=[8, 9], captured=2, others=3, cause="data_loading", gain_alone=0.31)
+ON_GPU_7 = [msgspec.structs.replace(LOADING, rank=rank, host="gpu-07") for rank in (8, 9)]
+
+
 def found(reason: Reason, section: Stragglers) -> Stragglers:
-    return msgspec.structs.replace(section, reason=say_reason(reason), iterations=ITERATIONS)
+    return say_stragglers(Judgement(msgspec.structs.replace(section, iterations=ITERATIONS), reason))
 
 
 VERDICTS = {
     "named": (
         found(LateRanks([2], 3), Stragglers(verdict="straggler", ranks=[LOADING], gain=0.31)),
         "The others wait for rank 2",
+    ),
+    "a late host": (
+        found(LateRanks([8, 9], 3), Stragglers(verdict="straggler", ranks=ON_GPU_7, hosts=[GPU_7], gain=0.31)),
+        "The others wait for the node gpu-07 (ranks 8 and 9)",
     ),
     "nobody": (
         found(Nobody([], floor=0.02), Stragglers(verdict="nobody", smallest_gain=0.02)),

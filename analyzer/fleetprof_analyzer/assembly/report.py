@@ -30,6 +30,7 @@ from fleetprof_analyzer.job.energy import add_energy, find_worst_gpu
 from fleetprof_analyzer.job.findings.findings import find_findings
 from fleetprof_analyzer.job.heterogeneity import measure_heterogeneity
 from fleetprof_analyzer.job.stragglers.causes.silence import add_silences
+from fleetprof_analyzer.job.stragglers.hosts import add_hosts, name_hosts
 from fleetprof_analyzer.job.stragglers.verdict import judge_summaries
 from fleetprof_analyzer.job.whole_traces import choose_whole_traces
 from fleetprof_analyzer.rank.identity import find_doubles
@@ -69,8 +70,10 @@ def assemble(
     )
     requested_step = None if request is None else request.asked_first_step
     cost = find("cost", lambda: measure_cost([s.step_times for s in summaries if s.step_times is not None])).or_none()
+    hosts = find("hosts", lambda: name_hosts(ranks, [] if ledger is None else ledger.entries)).otherwise({})
     judged = find(
-        "stragglers", lambda: judge_summaries([(s.rank_number, s.operations, s.operations_bytes) for s in summaries])
+        "stragglers",
+        lambda: judge_summaries([(s.rank_number, s.operations, s.operations_bytes) for s in summaries], hosts),
     ).or_none()
     kernels = [(summary.rank_number, summary.kernels) for summary in summaries]
     report = Report(
@@ -83,7 +86,8 @@ def assemble(
         start=find("start", lambda: measure_start(ranks, requested_step)).otherwise(StartSkew()),
         capture_cost=None if cost is None else msgspec.structs.replace(cost, method=METHOD_OF_COST),
         stragglers=find(
-            "stragglers", lambda: None if judged is None else add_silences(say_stragglers(judged), ranks)
+            "stragglers",
+            lambda: None if judged is None else add_silences(say_stragglers(add_hosts(judged, hosts)), ranks),
         ).or_none(),
         ledger=[] if ledger is None else sorted(ledger.entries, key=lambda entry: (entry.rank, entry.process_id)),
         hosts=_join_hosts([summary.host for summary in summaries if summary.host is not None]),

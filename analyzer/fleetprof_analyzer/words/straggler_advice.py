@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from fleetprof_api.report.code_place import PlaceInCode
-from fleetprof_api.report.stragglers import Cause, Evidence, Straggler, Stragglers
+from fleetprof_api.report.stragglers import Cause, Evidence, LateHost, Straggler, Stragglers
 
 from fleetprof_analyzer.job.findings.findings import READING_OPERATORS
 from fleetprof_analyzer.job.stragglers.causes.explanation import PARTS, PARTS_ON_HOST
@@ -30,6 +30,18 @@ _CAUSES_OF_PARTS: Final[Mapping[str, Cause]] = {
 _SLOW_LINK: Final = (
     "check the links between these ranks: their nodes' adapters, switch and placement, and NCCL_DEBUG=INFO"
 )
+_OF_PROGRAM: Final = ("unequal_work", "garbage_collection")
+"""Causes that another node would not mend."""
+_ON_CORES: Final = "what else runs on its cores (top, pidstat), the clocks of its CPUs, memory that it swaps"
+_OF_NODE: Final[Mapping[Cause, str]] = {
+    "data_loading": "its path to the storage, its disk and page cache, what else runs on its cores",
+    "host": _ON_CORES,
+    "cpu_contention": f"{_ON_CORES}, the CPU limits of its pods",
+    "slow_gpu": "power limit, temperature, clocks and ECC counts of its GPUs (nvidia-smi -q, --collect DeviceMetrics)",
+    "throttling": "power, temperature and cooling of its GPUs (nvidia-smi -q -d PERFORMANCE)",
+    "network": "its adapters, cables and switch, and the path that NCCL took (NCCL_DEBUG=INFO)",
+    "mixed": "its GPUs (nvidia-smi -q), its path to the storage, and what else runs on its cores",
+}
 _OFTEN: Final = "do it less often, on another thread, or at the same iterations on all ranks"
 
 
@@ -37,6 +49,8 @@ def straggler_advice(found: Stragglers, place: PlaceInCode | None) -> str:
     """One sentence of things to try; `place` is that of the finding."""
     if found.verdict == "moving_imbalance":
         return _on_moving(found.cause, place)
+    if found.hosts:
+        return _on_host_machine(found.hosts[0], found.ranks[0])
     if found.verdict == "slow_link" and not found.ranks:
         return _SLOW_LINK
     if found.verdict in ("straggler", "heavy_stage", "slow_link") and found.ranks:
@@ -44,6 +58,14 @@ def straggler_advice(found: Stragglers, place: PlaceInCode | None) -> str:
         late = [one.rank for one in found.ranks] if found.verdict == "heavy_stage" else [first.rank]
         return _BY_CAUSE[first.cause](first, name_ranks(late))
     return ""
+
+
+def _on_host_machine(late: LateHost, first: Straggler) -> str:
+    """Against what all ranks of a node have in common; unless they were given more, that is the node."""
+    where = f"the ranks of the node {late.name}"
+    if late.cause in _OF_PROGRAM:
+        return _BY_CAUSE[late.cause](first, where)
+    return f"drain the node {late.name}, or look at it: {_OF_NODE[late.cause]}"
 
 
 def _on_moving(cause: Cause | None, place: PlaceInCode | None) -> str:

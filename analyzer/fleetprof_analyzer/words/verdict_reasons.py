@@ -54,7 +54,8 @@ def say_reason(reason: Reason) -> str:
     """One reason in words."""
     match reason:
         case LateRanks():
-            return _say_late(reason)
+            first, *rest = reason.ranks
+            return say_late(f"rank {first}{f', and then for {name_ranks(rest)}' if rest else ''}", reason)
         case SlowLinks():
             return _say_slow_links(reason)
         case HeavyStage(ranks, excess, cause):
@@ -98,12 +99,10 @@ def say_reason(reason: Reason) -> str:
             return f"a fault of the analyzer: {kind}: {message}"[:_MOST_OF_FAULT]
 
 
-def _say_late(late: LateRanks) -> str:
+def say_late(who: str, late: LateRanks) -> str:
     """Whom the others wait for; of two that do the same work it can only be said which is the slower."""
-    first, *rest = late.ranks
-    more = f", and then for {name_ranks(rest)}" if rest else ""
     doubt = "; only one other rank does the same work, so this is the slower of two" if late.peers == 1 else ""
-    return f"the others wait for rank {first}{more}{doubt}"
+    return f"the others wait for {who}{doubt}"
 
 
 def _say_slow_links(links: SlowLinks) -> str:

@@ -55,6 +55,7 @@ class Straggler(msgspec.Struct, kw_only=True, frozen=True):
         int, Meta(description="intermittent: late once in so many iterations; 0: without such a rhythm", ge=0)
     ] = 0
     peers: Annotated[int, Meta(description="ranks that do the same work; 0: measured by itself", ge=0)] = 0
+    host: Annotated[str, Meta(description="where it ran, of a job on several hosts; empty: not known")] = ""
     place: Annotated[
         PlaceInCode | None, Meta(description="where it was while its peers were further; null: not known")
     ] = None
@@ -71,6 +72,19 @@ class Undecided(msgspec.Struct, kw_only=True, frozen=True):
     iterations_needed: Annotated[
         int, Meta(description="iterations that would name it in most cases, if it is late", ge=0)
     ]
+
+
+class LateHost(msgspec.Struct, kw_only=True, frozen=True):
+    """A host nearly all of whose ranks are late: one finding about the host. Formulas: docs/measures.md#stragglers."""
+
+    name: Annotated[str, Meta(description="the node, or the machine where no node is known")]
+    ranks: Annotated[list[int], Meta(description="its late ranks, in order of their numbers")]
+    captured: Annotated[int, Meta(description="ranks of the host in this report", ge=0)]
+    others: Annotated[int, Meta(description="hosts in this report that are not late", ge=0)]
+    cause: Cause
+    gain_alone: Annotated[
+        float, Meta(description="what its latest rank costs with all other stragglers at their peers' pace")
+    ] = 0.0
 
 
 class SlowLink(msgspec.Struct, kw_only=True, frozen=True):
@@ -121,6 +135,9 @@ class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
     ] = "not_judged"
     reason: str = ""
     ranks: list[Straggler] = []
+    hosts: Annotated[
+        list[LateHost], Meta(description="hosts nearly all of whose ranks are in `ranks`, while others' are not")
+    ] = []
     order: Annotated[
         list[Straggler], Meta(description="ranks that were replayed and not named, by what they cost; at most 16")
     ] = []

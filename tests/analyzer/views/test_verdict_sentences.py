@@ -8,7 +8,7 @@ from fleetprof_analyzer.job.stragglers.judgement.reasons import Nobody, Obstacle
 from fleetprof_analyzer.views.answer.lateness import say_lateness
 from fleetprof_analyzer.words.verdict_reasons import say_reason
 from fleetprof_api.report.report_tables import CoreUse
-from fleetprof_api.report.stragglers import Cause, Straggler, Stragglers
+from fleetprof_api.report.stragglers import Cause, LateHost, Straggler, Stragglers
 from harness.reference.written_reports import HERE, MS, job
 
 LATE: dict[Cause, str] = {
@@ -70,6 +70,57 @@ def test_a_rank_that_is_late_in_a_rhythm() -> None:
     assert "waits for its host code (train.py:41 read_batch), in every 3rd iteration; with it" in say_lateness(
         job(found)
     )
+
+
+GPU_7 = LateHost(name="gpu-07", ranks=list(range(8, 16)), captured=8, others=3, cause="slow_gpu", gain_alone=0.2)
+GPU_9 = LateHost(name="gpu-09", ranks=[24, 25, 27], captured=4, others=3, cause="data_loading", gain_alone=0.2)
+HOST_WAITS: dict[Cause, str] = {
+    "data_loading": "its data loading",
+    "host": "the host code of its ranks, which takes longer there",
+    "garbage_collection": "the garbage collectors of its ranks",
+    "cpu_contention": "its CPU cores, which its ranks get too late",
+    "unequal_work": "the larger share of work that its ranks were given",
+    "slow_gpu": "its GPUs, which are slower than the others",
+    "throttling": "its GPUs, whose clocks drop",
+    "network": "its network links",
+    "mixed": "it, for several reasons",
+}
+THEN = "as fast as the others, an iteration would take 360 ms instead of 450 ms."
+
+
+@pytest.mark.parametrize("cause", HOST_WAITS)
+def test_a_late_host(cause: Cause) -> None:
+    ranks = [late(cause, rank) for rank in range(8, 16)]
+    host = msgspec.structs.replace(GPU_7, cause=cause)
+    assert say_lateness(job(Stragglers(verdict="straggler", ranks=ranks, hosts=[host], gain=0.2))) == (
+        f"The node gpu-07 (ranks 8 to 15) holds the job up: 20.0 % of each iteration waits for {HOST_WAITS[cause]}; "
+        f"with it {THEN}"
+    )
+
+
+@pytest.mark.parametrize(("hosts", "ranks", "sentence"), [
+    ([msgspec.structs.replace(GPU_7, others=1)], [*range(8, 16)],
+     "The node gpu-07 (ranks 8 to 15) holds the job up (the slower of two): 20.0 % of each iteration waits for its "
+     f"GPUs, which are slower than the others; with it {THEN}"),
+    ([GPU_7, GPU_9], [*range(8, 16), 24, 25, 27],
+     "The nodes gpu-07 (ranks 8 to 15) and gpu-09 (ranks 24, 25 and 27) hold the job up: 20.0 % of each iteration "
+     f"waits for them, on gpu-07 for its GPUs, which are slower than the others; with them {THEN}"),
+    ([GPU_7], [*range(8, 16), 17],
+     "The node gpu-07 (ranks 8 to 15) and rank 17 on gpu-2 hold the job up: 20.0 % of each iteration waits for them, "
+     f"on gpu-07 for its GPUs, which are slower than the others; with them {THEN}"),
+    ([], [17],
+     "Rank 17 on gpu-2 holds the job up: 20.0 % of each iteration waits for its GPU, which is slower than the others; "
+     f"with it {THEN}"),
+    ([], [17, 18],
+     "Ranks 17 and 18 on gpu-2 hold the job up: 20.0 % of each iteration waits for them, most for rank 17's GPU, which "
+     f"is slower than the others; with them {THEN}"),
+    ([], [17, 25],
+     "Ranks 17 and 25 hold the job up: 20.0 % of each iteration waits for them, most for rank 17's GPU, which "
+     f"is slower than the others; with them {THEN}"),
+])  # fmt: skip
+def test_hosts_and_ranks_that_are_late_together(hosts: list[LateHost], ranks: list[int], sentence: str) -> None:
+    named = [msgspec.structs.replace(late("slow_gpu", rank), host=f"gpu-{rank // 8}") for rank in ranks]
+    assert say_lateness(job(Stragglers(verdict="straggler", ranks=named, hosts=hosts, gain=0.2))) == sentence
 
 
 @pytest.mark.parametrize("cause", STAGES)
@@ -138,6 +189,6 @@ def test_every_other_verdict(found: Stragglers, sentence: str) -> None:
 
 
 def test_no_verdict_and_no_cause_is_left_out() -> None:
-    assert {*LATE, *STAGES} == {*get_args(Cause)}
+    assert {*LATE, *STAGES} == {*HOST_WAITS, *STAGES} == {*get_args(Cause)}
     verdicts = {found.verdict for found, _ in OTHERS} | {"straggler", "heavy_stage", "moving_imbalance"}
     assert verdicts == {*get_args(get_args(Stragglers.__annotations__["verdict"])[0])}

@@ -21,7 +21,7 @@ from fleetprof_analyzer.job.stragglers.causes.explanation import PARTS, PARTS_ON
 from fleetprof_analyzer.words.findings import say_findings
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report_tables import IdlePlace
-from fleetprof_api.report.stragglers import Cause, Evidence, Straggler, Stragglers
+from fleetprof_api.report.stragglers import Cause, Evidence, LateHost, Straggler, Stragglers
 
 HERE = PlaceInCode(file="/home/me/train.py", line=41, function="read_batch")
 PACKAGE = PlaceInCode(file="/home/me/data/__init__.py", line=7, function="<module>")
@@ -127,6 +127,37 @@ def test_against_a_late_rank(one: Straggler, advice: str) -> None:
     found = Stragglers(verdict="straggler", ranks=[one], gain=0.2)
     assert advice_of(HeldUp(), [], one.place, found) == advice
     assert len(advice) <= 300  # what views show
+
+
+ON_CORES = "what else runs on its cores (top, pidstat), the clocks of its CPUs, memory that it swaps"
+WITH_HOST: dict[Cause, str] = {
+    "data_loading": "drain the node gpu-07, or look at it: its path to the storage, its disk and page cache, what else "
+    "runs on its cores",
+    "host": f"drain the node gpu-07, or look at it: {ON_CORES}",
+    "garbage_collection": "call gc.freeze() after the start, gc.disable(), and gc.collect() at the same iterations on "
+    "all ranks",
+    "cpu_contention": f"drain the node gpu-07, or look at it: {ON_CORES}, the CPU limits of its pods",
+    "unequal_work": f"{EVEN}; a capture with shapes shows which inputs are larger (--collect Shapes)",
+    "slow_gpu": "drain the node gpu-07, or look at it: power limit, temperature, clocks and ECC counts of its GPUs "
+    "(nvidia-smi -q, --collect DeviceMetrics)",
+    "throttling": "drain the node gpu-07, or look at it: power, temperature and cooling of its GPUs (nvidia-smi -q -d "
+    "PERFORMANCE)",
+    "network": "drain the node gpu-07, or look at it: its adapters, cables and switch, and the path that NCCL took "
+    "(NCCL_DEBUG=INFO)",
+    "mixed": "drain the node gpu-07, or look at it: its GPUs (nvidia-smi -q), its path to the storage, and what else "
+    "runs on its cores",
+}
+
+
+@pytest.mark.parametrize("cause", WITH_HOST)
+def test_against_a_late_host(cause: Cause) -> None:
+    host = LateHost(name="gpu-07", ranks=[2, 3], captured=2, others=3, cause=cause)
+    found = Stragglers(verdict="straggler", ranks=[late(cause)], hosts=[host], gain=0.2)
+    assert advice_of(HeldUp(), [], HERE, found) == WITH_HOST[cause]
+
+
+def test_every_cause_that_a_host_can_have_has_its_advice() -> None:
+    assert {*WITH_HOST} == {*get_args(Cause)} - {"stage_imbalance"}
 
 
 @pytest.mark.parametrize("cause", get_args(Cause))

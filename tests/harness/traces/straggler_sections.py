@@ -1,7 +1,8 @@
 """The section `stragglers` as a report has it: the verdict over operations, with its sentences."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from fleetprof_analyzer.job.stragglers.hosts import add_hosts
 from fleetprof_analyzer.job.stragglers.verdict import find_stragglers, judge_summaries
 from fleetprof_analyzer.rank.communication.extraction import extract_operations
 from fleetprof_analyzer.rank.communication.operations import RankOperations
@@ -12,10 +13,12 @@ from fleetprof_analyzer.words.stragglers import say_stragglers
 from fleetprof_api.report.stragglers import Stragglers
 
 
-def stragglers_of(operations: Sequence[RankOperations], delivered: Sequence[int | None] = ()) -> Stragglers | None:
+def stragglers_of(
+    operations: Sequence[RankOperations], delivered: Sequence[int | None] = (), hosts: Mapping[int, str] | None = None
+) -> Stragglers | None:
     """Of operations of all ranks."""
-    found = find_stragglers(operations, delivered)
-    return None if found is None else say_stragglers(found)
+    found = find_stragglers(operations, delivered, hosts)
+    return None if found is None else say_stragglers(add_hosts(found, hosts or {}))
 
 
 def operations_of_traces(traces: Iterable[Trace]) -> list[RankOperations]:

@@ -6,7 +6,7 @@ the traces cannot tell is said instead of guessed.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -62,7 +62,9 @@ _NO_POWER: Final = Power(None, None)
 _NO_LINKS: Final = Links([], [], 0.0, 0, judged=True)
 
 
-def judge_summaries(summaries: Sequence[tuple[int | None, bytes, int]]) -> Judgement | None:
+def judge_summaries(
+    summaries: Sequence[tuple[int | None, bytes, int]], hosts: Mapping[int, str] | None = None
+) -> Judgement | None:
     """The verdict over encoded operations: (rank, bytes, their length where they lie elsewhere) of each summary.
 
     None where fewer than two ranks communicate. A fault of this analysis costs its section, never the report.
@@ -79,7 +81,7 @@ def judge_summaries(summaries: Sequence[tuple[int | None, bytes, int]]) -> Judge
     if lost and len(operations) < 2:
         return _without_verdict(NotStored(len(lost)))
     try:
-        found = find_stragglers(operations, [rank for rank, _, _ in summaries])
+        found = find_stragglers(operations, [rank for rank, _, _ in summaries], hosts)
     except MemoryError:
         return _without_verdict(Obstacle.MEMORY)
     except Exception as error:
@@ -94,10 +96,12 @@ def _without_verdict(reason: Reason) -> Judgement:
     return Judgement(Stragglers(), reason)
 
 
-def find_stragglers(operations: Sequence[RankOperations], delivered: Sequence[int | None] = ()) -> Judgement | None:
+def find_stragglers(
+    operations: Sequence[RankOperations], delivered: Sequence[int | None] = (), hosts: Mapping[int, str] | None = None
+) -> Judgement | None:
     """The verdict over all ranks; None where there are not two ranks that communicate.
 
-    `delivered`: ranks that have a trace, also where their operations are not here.
+    `delivered`: ranks that have a trace, also where their operations are not here; `hosts`: of ranks, where known.
     """
     here = {*delivered, *(one.rank for one in operations)}
     ranks, left_out = choose_comparable(operations)
@@ -113,7 +117,7 @@ def find_stragglers(operations: Sequence[RankOperations], delivered: Sequence[in
     if matched.operations == 0:
         return _without_verdict(Mismatch("no_common_iteration"))
     try:
-        agreed = read_hosts(matched)
+        agreed = read_hosts(replace(matched, hosts=[(hosts or {}).get(one.rank or 0, "") for one in matched.ranks]))
     except Circular:
         return _without_verdict(Obstacle.CIRCLE)
     return _report(agreed, left_out, find_missing(operations, matched.missing, here))

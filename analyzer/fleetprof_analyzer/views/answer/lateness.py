@@ -13,7 +13,14 @@ from fleetprof_api.report.stragglers import Straggler, Stragglers
 from fleetprof_analyzer.views.text import capital, duration, percent
 from fleetprof_analyzer.views.words.code_words import in_brackets
 from fleetprof_analyzer.views.words.floor_words import say_floor, say_lower, say_nobody
-from fleetprof_analyzer.words.ranks import name_ranks, say_ordinal
+from fleetprof_analyzer.words.ranks import (
+    find_rest,
+    is_slower_of_two,
+    name_hosts,
+    name_ranks,
+    name_stragglers,
+    say_ordinal,
+)
 from fleetprof_analyzer.words.verdict_reasons import say_cost, say_iterations
 
 _WAITS_FOR: Final[Mapping[str, str]] = {
@@ -25,6 +32,17 @@ _WAITS_FOR: Final[Mapping[str, str]] = {
     "slow_gpu": "its GPU, which is slower than the others",
     "throttling": "its GPU, whose clock drops",
     "network": "its network link",
+    "mixed": "it, for several reasons",
+}
+_HOST_WAITS_FOR: Final[Mapping[str, str]] = {
+    "data_loading": "its data loading",
+    "host": "the host code of its ranks, which takes longer there",
+    "garbage_collection": "the garbage collectors of its ranks",
+    "cpu_contention": "its CPU cores, which its ranks get too late",
+    "unequal_work": "the larger share of work that its ranks were given",
+    "slow_gpu": "its GPUs, which are slower than the others",
+    "throttling": "its GPUs, whose clocks drop",
+    "network": "its network links",
     "mixed": "it, for several reasons",
 }
 _NO_WORK: Final = ("data_loading", "host")  # causes of a slow stage that even stages would not mend
@@ -81,21 +99,41 @@ def say_lateness(report: Report, *, in_part: bool = False) -> str:
 
 
 def _say_stragglers(found: Stragglers, report: Report) -> str:
+    if found.hosts:
+        return _say_hosts(found, report)
     ranks: Sequence[Straggler] = found.ranks
     first = ranks[0]
-    who = name_ranks([one.rank for one in ranks])
+    who = name_stragglers(ranks)
     why = _WAITS_FOR.get(first.cause, "it") + in_brackets(first.place)
     rhythm = first.every
     often = f", in every {say_ordinal(rhythm)} iteration" if rhythm else ""
     if len(ranks) == 1:
         doubt = " (the slower of two)" if first.peers == 1 else ""
         return (
-            f"Rank {first.rank} holds the job up{doubt}: {_costs(found.gain)} waits for {why}{often}"
+            f"{capital(who)} holds the job up{doubt}: {_costs(found.gain)} waits for {why}{often}"
             f"{_then(found, report, 'with it as fast as the others')}."
         )
     of_first = why.replace("its ", f"rank {first.rank}'s ", 1) if why.startswith("its ") else f"rank {first.rank}"
     return (
-        f"{who[:1].upper()}{who[1:]} hold the job up: {_costs(found.gain)} waits for them, most for {of_first}{often}"
+        f"{capital(who)} hold the job up: {_costs(found.gain)} waits for them, most for {of_first}{often}"
+        f"{_then(found, report, 'with them as fast as the others')}."
+    )
+
+
+def _say_hosts(found: Stragglers, report: Report) -> str:
+    """Of hosts that are late as a whole, and of ranks that are late by themselves beside them."""
+    rest, first = find_rest(found), found.hosts[0]
+    who = " and ".join([name_hosts(found.hosts), *([name_stragglers(rest)] if rest else [])])
+    why = _HOST_WAITS_FOR.get(first.cause, "it")
+    if len(found.hosts) == 1 and not rest:
+        doubt = " (the slower of two)" if is_slower_of_two(found) else ""
+        return (
+            f"{capital(who)} holds the job up{doubt}: {_costs(found.gain)} waits for {why}"
+            f"{_then(found, report, 'with it as fast as the others')}."
+        )
+    most = "" if why == "it" else f", on {first.name} for {why}"
+    return (
+        f"{capital(who)} hold the job up: {_costs(found.gain)} waits for them{most}"
         f"{_then(found, report, 'with them as fast as the others')}."
     )
 

@@ -14,6 +14,7 @@ from fleetprof_analyzer.views.words.floor_words import say_floor
 from fleetprof_analyzer.words.exposed_communication import say_bubbles
 
 _MOST_LISTED: Final = 16
+_MOST_OF_NAME: Final = 30
 _HIDDEN: Final = 0.005
 CAUSES: Final[dict[str, str]] = {
     "data_loading": "data loading",
@@ -77,15 +78,31 @@ def list_stragglers(found: Stragglers | None, width: int) -> list[str]:
         return wrap(plain(text, 400), width, initial_indent=indent, subsequent_indent=indent + "    ")
 
     lines = wrapped(verdict(found), "")
+    for sentence in say_hosts(found):
+        lines += wrapped(sentence, "  ")
     for one in found.ranks[:_MOST_LISTED]:
         lateness = f"late by {duration(one.lateness_ns)} per iteration, costs {gain(one)} of it: {CAUSES[one.cause]}"
-        lines.append(f"  rank {one.rank:>4}  {lateness}{in_brackets(one.place)}")
+        lines.append(f"  rank {one.rank:>4}{say_where(one)}  {lateness}{in_brackets(one.place)}")
         lines += [line for shown in one.evidence for line in wrapped(evidence(shown, one.peers), "      ")]
     for link in found.slow_links[:_MOST_LISTED]:
         ranks = ", ".join(map(str, link.ranks[:16]))
         times = f"{duration(link.transfer_ns)} per transfer; {duration(link.usual_ns)} in groups like it"
         lines += wrapped(f"{link.collective} of ranks {ranks}: {times}", "  ")
     return lines + [line for note in notes(found) for line in wrapped(note, "  ")]
+
+
+def say_where(one: Straggler) -> str:
+    """` on gpu-07`; "" where its host is not known, or all ranks share it."""
+    return f" on {plain(one.host, _MOST_OF_NAME)}" if one.host else ""
+
+
+def say_hosts(found: Stragglers) -> list[str]:
+    """One sentence on each host that is late as a whole."""
+    return [
+        f"Node {plain(host.name, _MOST_OF_NAME)}: {len(host.ranks)} of its {host.captured} ranks are late "
+        f"({CAUSES[host.cause]})."
+        for host in found.hosts[:_MOST_LISTED]
+    ]
 
 
 def gain(one: Straggler) -> str:

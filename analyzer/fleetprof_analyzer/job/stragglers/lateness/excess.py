@@ -23,7 +23,7 @@ from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _MEDIAN_ERROR: Final = 1.2533  # standard error of a median, over that of a mean
 _LEAST_SPREAD: Final = 0.003
-_USUAL_SPREAD: Final = 0.008  # of GPUs of one kind; counts like three ranks
+USUAL_SPREAD: Final = 0.008  # of GPUs of one kind; counts like three ranks
 _USUAL_WEIGHT: Final = 3
 _MANY: Final = 6  # ranks; a second fault among them is not yet within three quarters
 _MOST_OF_MANY: Final = 0.75
@@ -31,8 +31,8 @@ _SIGMA_OF_MOST: Final = 1 / 1.1503  # of a normal distribution, over what three 
 _SMALL_ROLE: Final = 3
 _LEAST_Z: Final = 5.0
 _FEW: Final = 0.4
-_LEAST_EXCESS: Final = 0.01
-_LEAST_SHARE: Final = 0.75
+LEAST_EXCESS: Final = 0.01
+LEAST_SHARE: Final = 0.75
 _FEWEST_OF_MEAN: Final = 5
 _CHANCE: Final = 0.002
 _FEW_RANKS: Final = 8
@@ -53,6 +53,13 @@ class Candidate:
     iterations: Bools
     z: float = 0.0
     by: str = "peers"  # found beside them, also by "work", "operators", "blocked"; without any by "kernels" or "loader"
+
+
+def measures_of(table: OwnTime) -> list[Int64s]:
+    """What is tested, shapes (R, K): the own time first, its parts, the hosts' own time and their loading."""
+    parts = table.parts_ns
+    of_parts = [parts["busy"], parts["data"], parts["host"] + parts["collection"]]
+    return [table.own_ns, *of_parts, table.host_ns, table.host_parts_ns["data"]]
 
 
 def relative_excess(table: OwnTime, values: Int64s | Floats) -> tuple[Floats, Bools]:
@@ -79,11 +86,7 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
     the device show only where a host is late, which depends on what lead it had, and not before the first collective.
     """
     whole, has_peers = relative_excess(table, table.own_ns)
-    parts = table.parts_ns
-    tested = [whole]
-    loading = table.host_parts_ns["data"]
-    for values in (parts["busy"], parts["data"], parts["host"] + parts["collection"], table.host_ns, loading):
-        tested.append(relative_excess(table, values)[0])
+    tested = [relative_excess(table, values)[0] for values in measures_of(table)]
     best: dict[int, Candidate] = {}
     for excess in tested:
         for candidate in _persistent(table, excess, has_peers):
@@ -114,12 +117,12 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     spread = np.array([_spread(middle, table.role[ranks], n) for n in range(len(ranks))])
     z = (middle - np.median(middle)) / np.sqrt(error**2 + spread**2)
     if not table.on_host:  # waits for a core come in spells, so that one rank has most of them for a while
-        low = np.quantile(x, 1 - _LEAST_SHARE, axis=1)
+        low = np.quantile(x, 1 - LEAST_SHARE, axis=1)
         z = np.where(are_largest(x), np.maximum(z, (low - np.median(middle)) / spread), z)
-    above = x > np.maximum(_LEAST_EXCESS, middle / 2)[:, None]
+    above = x > np.maximum(LEAST_EXCESS, middle / 2)[:, None]
     # Deviations of a few iterations are small by chance now and then: the mean must stand out as well.
     chosen = (z > least_z(len(ranks) - 1)) & stand_out(x) | are_apart(x)
-    chosen &= (middle > _LEAST_EXCESS) & (above.mean(axis=1) >= _LEAST_SHARE)
+    chosen &= (middle > LEAST_EXCESS) & (above.mean(axis=1) >= LEAST_SHARE)
     return [
         Candidate(int(ranks[n]), "persistent", float(middle[n]), above[n], float(z[n]))
         for n in np.flatnonzero(chosen)
@@ -143,7 +146,7 @@ def are_apart(x: Floats) -> Bools:
     ranks, count = x.shape
     apart = _are_apart_in(x, count)
     # Few ranks do not show how large chance becomes.
-    return apart | _are_apart_in(x, ceil(_LEAST_SHARE * count)) if ranks >= _FEW_RANKS else apart
+    return apart | _are_apart_in(x, ceil(LEAST_SHARE * count)) if ranks >= _FEW_RANKS else apart
 
 
 def _are_apart_in(x: Floats, late: int) -> Bools:
@@ -193,8 +196,8 @@ def _in_the_mean(table: OwnTime, excess: Floats) -> list[Candidate]:
     found = []
     for rank in np.flatnonzero(low > least_excess_ns(table, margins)):
         level = float(margins.mean_ns[rank]) / _level(table, int(rank))
-        late = excess[rank] > max(_LEAST_EXCESS, level / 2)
-        pattern = "persistent" if late.mean() >= _LEAST_SHARE else "intermittent"
+        late = excess[rank] > max(LEAST_EXCESS, level / 2)
+        pattern = "persistent" if late.mean() >= LEAST_SHARE else "intermittent"
         if late.any():
             found.append(Candidate(int(rank), pattern, level, late))
     return found
@@ -211,8 +214,8 @@ def least_excess_ns(table: OwnTime, margins: Margins) -> Floats:
             deviation = _deviation_within_roles(mean, table.role, rank) * level
             # Of what the peers differ by, noise makes the part that their errors show.
             beyond_noise = max(deviation**2 - float(margins.error_ns[rank]) ** 2, 0.0) ** 0.5
-            spread = max(beyond_noise / level, _USUAL_SPREAD)
-            least[rank] = max(_LEAST_EXCESS, least_z(len(peers)) * spread) * level
+            spread = max(beyond_noise / level, USUAL_SPREAD)
+            least[rank] = max(LEAST_EXCESS, least_z(len(peers)) * spread) * level
     return least
 
 
@@ -259,12 +262,12 @@ def _spread(middle: Floats, role: Int64s, number: int) -> float:
     """
     same = role == role[number]
     others = np.delete(middle, number) if same.sum() >= _SMALL_ROLE else middle[~same]
-    deviation = _spread_of_many(others) if len(others) else 0.0
+    deviation = spread_of_many(others) if len(others) else 0.0
     weight = len(others) / (len(others) + _USUAL_WEIGHT)
-    return max(float(np.sqrt(weight * deviation**2 + (1 - weight) * _USUAL_SPREAD**2)), _LEAST_SPREAD)
+    return max(float(np.sqrt(weight * deviation**2 + (1 - weight) * USUAL_SPREAD**2)), _LEAST_SPREAD)
 
 
-def _spread_of_many(values: Floats) -> float:
+def spread_of_many(values: Floats) -> float:
     """Their standard deviation, whatever a fault does to few of them.
 
     Half of some ranks resemble each other by chance, whose median deviation is far too small then: of many, three

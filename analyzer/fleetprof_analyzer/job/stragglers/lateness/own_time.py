@@ -45,11 +45,12 @@ class OwnTime:
     cores: Sequence[CoreWaits] = ()  # (R,), or empty
     operators: Sequence[Sequence[OperatorUse]] = ()  # (R,), or empty
     signatures: Sequence[Sequence[Signature]] = ()  # (R,), or empty
+    late_with_host: Bools = field(default_factory=lambda: np.zeros((), np.bool_))  # (R,): nearly all of its host are
     on_host: bool = False  # all ranks are CPU-only: what the training thread does is the work
 
     def peers(self, rank: int) -> Int64s:
-        """The other ranks of its role."""
-        same = np.flatnonzero(self.role == self.role[rank])
+        """The other ranks of its role, without those that are late with their host: they would be the measure of it."""
+        same = np.flatnonzero((self.role == self.role[rank]) & ~self.late_with_host)
         return np.asarray(same[same != rank])
 
     def blocked_ns(self) -> Floats | None:
@@ -105,6 +106,7 @@ def tabulate(replay: Replay, role: Int64s) -> OwnTime:
         cores=[one.cores for one in replay.matched.ranks],
         operators=[_operators_of(one, count) for one in replay.matched.ranks],
         signatures=[_signatures_of(one, count) for one in replay.matched.ranks],
+        late_with_host=np.zeros(ranks, np.bool_),
         on_host=all(one.kind == "cpu" for one in replay.matched.ranks),
     )  # fmt: skip
 

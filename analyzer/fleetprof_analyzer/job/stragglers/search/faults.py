@@ -2,7 +2,7 @@
 
 Several slow ranks hide each other, so all candidates are set to their peers' reference at once, and each is judged by
 the time that comes back when it alone keeps its real times. Guarantees: pure; at most `_MOST` candidates are
-replayed.
+replayed, or as many as are late with their hosts.
 """
 
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ def judge(
 
     `extra` holds own work and host's time, shapes (N,), of ranks whose reference is no peer's.
     """
-    rest = _leave_out_small(replay, table, candidates)[:_MOST]
+    rest = _leave_out_small(replay, table, candidates)[: max(_MOST, int(table.late_with_host.sum()))]
     if not rest:
         return Judged([], [], 0.0)
     wanted = {candidate.rank: _reference(replay, table, candidate, extra) for candidate in rest}

@@ -11,6 +11,7 @@ from fleetprof_analyzer.job.stragglers.causes.loaders import find_slow_loaders
 from fleetprof_analyzer.job.stragglers.causes.rhythm import add_rhythmic
 from fleetprof_analyzer.job.stragglers.causes.unequal_work import weigh_work
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, find_candidates
+from fleetprof_analyzer.job.stragglers.lateness.late_hosts import find_late_hosts
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime, tabulate
 from fleetprof_analyzer.job.stragglers.lateness.sign_test import find_most_often
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
@@ -66,8 +67,10 @@ class Search:
 def search(replay: Replay) -> Search:
     """Tests the own times of all ranks, and replays those that may be late."""
     matched = replay.matched
-    table = tabulate(replay, find_roles(matched, replay.strays))
-    candidates = add_rhythmic(table, find_candidates(table), matched.iterations)
+    of_hosts = find_late_hosts(tabulate(replay, find_roles(matched, replay.strays)), matched.hosts)
+    table, known = of_hosts.table, {candidate.rank for candidate in of_hosts.candidates}
+    singly = [candidate for candidate in find_candidates(table) if candidate.rank not in known]
+    candidates = of_hosts.candidates + add_rhythmic(table, singly, matched.iterations)
     known = {candidate.rank for candidate in candidates}
     candidates += [candidate for candidate in find_most_often(table) if candidate.rank not in known]
     # Of ranks without peers what goes on all the time is told by what all ranks have in common.

@@ -73,7 +73,22 @@ function Body({ page, view }: { page: StragglerPage; view: ReportView }) {
 
 function columns(most: number): Column<Straggler & { named: boolean }>[] {
   return [
-    { id: "rank", header: "Rank", width: "84px", cell: (row) => (row.named ? <strong>rank {row.rank}</strong> : <span className="quiet">rank {row.rank}</span>) },
+    {
+      id: "rank",
+      header: "Rank",
+      width: "120px",
+      cell: (row) => (
+        <span className="verdict-cell">
+          {row.named ? <strong>rank {row.rank}</strong> : <span className="quiet">rank {row.rank}</span>}
+          {row.host && (
+            <span className="quiet">
+              {" "}
+              on <Name text={row.host} most={30} />
+            </span>
+          )}
+        </span>
+      ),
+    },
     {
       id: "lateness",
       header: "Lateness",

@@ -3,6 +3,7 @@
 Guarantees: frozen.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -32,6 +33,7 @@ class Matched:
     unmatched_kinds: dict[str, int] = field(default_factory=dict)  # `unmatched` by kind
     missing: list[int] = field(default_factory=list)  # ranks that belong to groups and were not captured
     alone: dict[str, int] = field(default_factory=dict)  # of `unmatched_kinds`, those whose partners are all missing
+    hosts: Sequence[str] = ()  # of each rank, as far as they are known
     mismatch: Mismatch | None = None  # why there is no match; None where there is one
 
     @property
