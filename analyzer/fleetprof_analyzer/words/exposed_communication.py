@@ -19,11 +19,15 @@ def say_exposed_communication(found: ExposedCommunication) -> tuple[str, str]:
     match found.spent:
         case "not_known":
             if found.ranks > 1:
-                return _EXPOSED, "see why the ranks cannot be compared: only that tells sending from waiting"
+                return (
+                    f"{_EXPOSED}; the ranks could not be compared, so whether they send or wait is not known",
+                    "look in the timeline whether the ranks begin the longest together: if so they send, else they "
+                    "wait for the last",
+                )
             return _EXPOSED, "capture all ranks: one rank's trace does not tell sending from waiting"
         case "waiting":
             return (
-                "the ranks wait for each other in their collectives, now for one and now for another",
+                "the ranks wait for each other in their collectives",
                 "make work and pauses even over the ranks; sending takes the smaller part of that time",
             )
         case "schedule":

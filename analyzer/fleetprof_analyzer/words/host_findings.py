@@ -24,7 +24,7 @@ def say_host_finding(
     match facts:
         case HostLoading():
             return (
-                "the training threads of all ranks wait for the next batch",
+                f"{_say_threads(facts.ranks, 'wait')} for the next batch",
                 "give the DataLoader more workers and prefetching"
                 + (
                     ", or prepare samples more cheaply"
@@ -34,19 +34,20 @@ def say_host_finding(
             )
         case HostSilence():
             return (
-                f"the training threads of all ranks run no operator{_say_between(facts.between)}",
+                f"{_say_threads(facts.ranks, 'run')} no operator{_say_between(facts.between)}",
                 "do the work there less often, or on another thread; a capture of more iterations may name its line"
                 if place is None
                 else f"look at {name_code_place(place)}: do it less often, or on another thread",
             )
         case WaitsForCores():
             return (
-                "the training threads of all ranks wait for a core, though they are ready to run",
+                f"{_say_threads(facts.ranks, 'wait')} for a core, though ready to run",
                 "run fewer ranks, threads (OMP_NUM_THREADS) and other programs on these cores, or raise the CPU limit",
             )
         case FullHosts():
+            whose = "the ranks' hosts" if facts.ranks > 1 else "the rank's host"
             return (
-                f"all cores of the ranks' hosts are busy ({facts.busy_permille / 10:.0f} %), and iterations differ in "
+                f"all cores of {whose} are busy ({facts.busy_permille / 10:.0f} %), and iterations differ in "
                 "length; whether the training threads wait for a core was not sampled",
                 "run fewer ranks, threads (OMP_NUM_THREADS) and other programs on these cores; a capture of more "
                 "iterations samples the training threads, unless it is told not to (--thread-samples Never)",
@@ -66,6 +67,11 @@ def say_long_iterations(facts: SomeLongIterations, place: PlaceInCode | None) ->
         f"{what} (evaluation, a checkpoint, logging?): do {'it' if place is not None else 'that'} less often, or on "
         "another thread or in another process",
     )
+
+
+def _say_threads(ranks: int, verb: str) -> str:
+    """`the training threads of all ranks wait`, `the training thread waits`."""
+    return f"the training threads of all ranks {verb}" if ranks > 1 else f"the training thread {verb}s"
 
 
 def _say_between(between: tuple[str, str] | None) -> str:

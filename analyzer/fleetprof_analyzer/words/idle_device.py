@@ -14,21 +14,24 @@ from fleetprof_analyzer.words.code_places import name_code_place
 
 READ_LESS: Final = "keep losses and metrics on the device, and read them (.item(), .cpu(), print) only now and then"
 _LONGEST: Final = 60
+_MOST_PERMILLE: Final = 500
 _MESSAGES: Final[dict[IdleKind, str]] = {
-    "data_loading": "the GPUs wait for the next batch",
+    "data_loading": "the GPU waits for the next batch",
     "synchronization": "the host waits for the GPU, which then has nothing left to do",
     "launch_bound": "the host cannot launch work as fast as the GPU does it",
     "python": "the GPU waits for Python between operators",
     "allocation": "the GPU waits for memory to be allocated or freed",
     "optimizer": "the GPU waits for the optimizer's host code",
-    "waiting": "work that is launched waits for another stream, a copy or other ranks",
+    "waiting": "work that is launched does not begin, though no recorded work runs on its device",
 }
 
 
 def say_idle_device(idle: IdleDevice, names: Sequence[str]) -> tuple[str, str]:
     """(what it is, what to try); `names` are the operators that the finding shows."""
-    message = _MESSAGES[idle.cause]
-    return message if idle.place is None else message + _say_place(idle.place), _advise(idle, names)
+    message = "the GPU waits for zero_grad() on the host" if idle.zero_grad else _MESSAGES[idle.cause]
+    return message if idle.place is None else message + _say_place(idle.place, idle.place_permille), _advise(
+        idle, names
+    )
 
 
 def _advise(idle: IdleDevice, names: Sequence[str]) -> str:
@@ -55,16 +58,20 @@ def _advise(idle: IdleDevice, names: Sequence[str]) -> str:
                 "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
             )
         case "optimizer":
+            if idle.zero_grad == "zeroes":
+                return "let zero_grad() drop the gradients (set_to_none=True, the default), which launches nothing"
+            if idle.zero_grad == "drops":
+                return "call zero_grad() while the device still has work, before the loss is read (.item())"
             return "make the optimizer with fused=True, or else with foreach=True"
         case "waiting":
             return (
-                "find the row on another stream that ends where the gap ends: begin that work earlier, or do not wait "
-                "for it (wait_stream, wait_event, record_stream)"
+                "look in the timeline at what the host, other ranks and other devices do until the gap ends: the work "
+                "waits for one of them (wait_event, a host function, a receive), or for what is not in the trace"
             )
 
 
-def _say_place(place: IdlePlace) -> str:
-    """`, most of it between aten::item and aten::add_, before relu on stream 7`."""
+def _say_place(place: IdlePlace, permille: int) -> str:
+    """`, most of it between aten::item and aten::add_, before relu on stream 7`; less than half with its share."""
     between = ""
     if place.after or place.before:
         between = f" between {_short(place.after) or 'the start'} and {_short(place.before) or 'the end'}"
@@ -72,7 +79,8 @@ def _say_place(place: IdlePlace) -> str:
     ends += [f"before {_short(place.before_work)} on stream {place.before_stream}"] if place.before_work else []
     if not between and not ends:
         return ""
-    return f", most of it{between}{',' if between and ends else ''}{' ' if ends else ''}{' and '.join(ends)}"
+    part = "most of it" if permille >= _MOST_PERMILLE else f"{permille // 10} % of it"
+    return f", {part}{between}{',' if between and ends else ''}{' ' if ends else ''}{' and '.join(ends)}"
 
 
 def _short(name: str) -> str:

@@ -14,7 +14,14 @@ from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.rank_tables import OperatorLaunches
 from fleetprof_api.report.report import IdleCauses, KindTotal, Rank, Report, TimeBreakdown
-from fleetprof_api.report.report_tables import CommunicationStatistics, CopyStatistics, IdlePlace
+from fleetprof_api.report.report_tables import (
+    CommunicationStatistics,
+    CopyStatistics,
+    IdlePlace,
+    StageName,
+    Stages,
+    StageTime,
+)
 from fleetprof_api.report.stragglers import Cause, PipelineBubbles, Straggler, Stragglers
 
 SPAN = 1_000_000
@@ -160,13 +167,15 @@ def test_bubbles_of_a_pipeline_are_called_by_their_name(pipeline: PipelineBubble
 
 
 @pytest.mark.parametrize(("place", "end"), [
-    (IdlePlace(kind="python", time_ns=5, count=1), "between operators"),
-    (IdlePlace(kind="python", time_ns=5, count=1, after="aten::item", before="aten::mm", after_work="gemm",
+    (IdlePlace(kind="python", time_ns=60_000, count=1), "between operators"),
+    (IdlePlace(kind="python", time_ns=60_000, count=1, after="aten::item", before="aten::mm", after_work="gemm",
                after_stream="7", before_work="relu", before_stream="9"),
      "between operators, most of it between aten::item and aten::mm, after gemm on stream 7 and before relu on "
      "stream 9"),
-    (IdlePlace(kind="python", time_ns=5, count=1, before_work="relu", before_stream="9"),
+    (IdlePlace(kind="python", time_ns=60_000, count=1, before_work="relu", before_stream="9"),
      "between operators, most of it before relu on stream 9"),
+    (IdlePlace(kind="python", time_ns=30_000, count=1, before_work="relu", before_stream="9"),
+     "between operators, 33 % of it before relu on stream 9"),
     (IdlePlace(kind="optimizer", time_ns=9, count=1, after="aten::add_"), "between operators"),
 ])  # fmt: skip
 def test_idle_time_says_between_what_it_lies(place: IdlePlace, end: str) -> None:
@@ -179,12 +188,44 @@ def test_idle_time_says_between_what_it_lies(place: IdlePlace, end: str) -> None
     assert finding.place == (line if place.kind == "python" else None)
 
 
+def test_a_place_that_holds_little_of_the_idle_time_is_not_where_it_lies() -> None:
+    report = report_of({"host_python": 90})
+    little = IdlePlace(
+        kind="python", time_ns=22_000, count=1, after="aten::item", place=PlaceInCode(file="train.py", line=3)
+    )
+    ranks = [msgspec.structs.replace(rank, idle_places=[little]) for rank in report.ranks]
+    (finding,) = findings_of(msgspec.structs.replace(report, ranks=ranks))
+    assert finding.message == "the GPU waits for Python between operators"
+    assert (finding.place, finding.names) == (None, [])
+
+
+ZEROING = IdlePlace(kind="optimizer", time_ns=60_000, count=1, operator="aten::_foreach_zero_")
+STEPPING = IdlePlace(kind="optimizer", time_ns=60_000, count=1, operator="aten::_fused_adamw_")
+
+
+@pytest.mark.parametrize(("places", "times", "words"), [
+    ([], {}, "fused=True"),
+    ([STEPPING], {"zero_grad": 1, "optimizer": 9}, "fused=True"),
+    ([], {"zero_grad": 9, "optimizer": 1}, "while the device still has work"),
+    ([ZEROING], {"zero_grad": 1, "optimizer": 9}, "set_to_none=True"),
+])  # fmt: skip
+def test_a_fused_optimizer_is_no_advice_against_zero_grad(
+    places: list[IdlePlace], times: dict[StageName, int], words: str
+) -> None:
+    report = report_of({"optimizer": 90})
+    stages = Stages(stages=[StageTime(stage=stage, time_ns=time_ns) for stage, time_ns in times.items()])
+    ranks = [msgspec.structs.replace(rank, idle_places=places, stages=stages) for rank in report.ranks]
+    (finding,) = findings_of(msgspec.structs.replace(report, ranks=ranks))
+    assert words in finding.advice
+    assert ("zero_grad" in finding.message) == (words != "fused=True")
+
+
 def test_idle_time_of_one_rank_has_that_ranks_place() -> None:
     ranks = [{"data_loading": share} for share in (10, 12, 300, 11)]
     report = report_of({"data_loading": 83}, ranks=ranks)
     held = [
         msgspec.structs.replace(rank, idle_places=[
-            IdlePlace(kind="data_loading", time_ns=100 - number, count=1, after=f"rank {number}")])
+            IdlePlace(kind="data_loading", time_ns=200_000 - number, count=1, after=f"rank {number}")])
         for number, rank in enumerate(report.ranks)
     ]  # fmt: skip
     (finding,) = findings_of(msgspec.structs.replace(report, ranks=held))

@@ -90,7 +90,7 @@ def test_without_samples_of_the_threads_full_hosts_and_uneven_iterations_tell(
 
 
 @pytest.mark.parametrize(("transfer", "word"), [
-    (0.8, "a core for sending"), (0.2, "even over the ranks"), (None, "cannot be compared"),
+    (0.8, "a core for sending"), (0.2, "even over the ranks"), (None, "begin the longest together"),
 ])  # fmt: skip
 def test_larger_buckets_are_no_advice_on_cores_that_may_be_missing(transfer: float | None, word: str) -> None:
     ranks = [rank(0, exposed=400), rank(1, exposed=400)]

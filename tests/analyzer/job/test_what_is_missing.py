@@ -47,6 +47,16 @@ def test_a_missing_rank_is_in_the_headline_and_the_verdict(tmp_path: Path, group
     assert report.stragglers.reason.endswith("as far as the captured ranks tell: rank 2 left no trace")
 
 
+def test_a_rank_whose_trace_cannot_be_read_left_one(tmp_path: Path) -> None:
+    write_ranks(tmp_path, *(PlantedRank(number) for number in range(4)))
+    (broken,) = tmp_path.rglob("*rank2*.json")
+    broken.write_text("no JSON")
+    report = analyze_directory(tmp_path)
+    assert "The trace of rank 2 is not in this report (its problems say why)" in describe(report).answer.sentence
+    assert report.stragglers is not None
+    assert "left no trace" not in " ".join([report.stragglers.reason, *report.stragglers.unidentifiable])
+
+
 def test_a_rank_whose_only_partner_was_not_captured_leaves_the_others_matched() -> None:
     """Of groups of two: what has no partner here says nothing about how the rest matches."""
     shape = JobShape(dp=4, tp=2, layers=3)

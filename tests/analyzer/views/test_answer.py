@@ -8,6 +8,7 @@ from fleetprof_analyzer.views.page.headline import describe
 from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_analyzer.words.verdict_reasons import say_reason
+from fleetprof_api.ledger import LedgerEntry, RankState
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Problem, Report
@@ -30,7 +31,7 @@ from harness.reference.written_reports import (
 
 IDLE_GPU = (
     "57.0 % of the GPUs' time is idle, most of it (87.7 %) because the host has not launched the next work "
-    "yet, between Optimizer.step#SGD.step and aten::randn (train.py:41 read_batch)."
+    "yet, mostly between Optimizer.step#SGD.step and aten::randn (train.py:41 read_batch)."
 )
 ALL_LOAD = Finding(
     kind="data_loading", gain_permille=460, place=HERE, message="The training threads of all ranks wait for the next "
@@ -198,6 +199,42 @@ def test_the_evidence_stands_behind_the_answer_and_repeats_numbers_of_the_report
         "The other ranks wait 120 ms for it in each iteration.",
         IDLE_GPU,
     ]
+
+
+def test_a_silence_that_holds_little_of_the_idle_time_is_not_why_it_is_idle() -> None:
+    """Four ranks, half a second idle for the host."""
+    for each_ns, is_place in ((70 * MS, True), (60 * MS, False)):
+        silence = Silence(after="aten::item", before="aten::to", time_ns=each_ns, count=1, place=HERE)
+        sentence = give_answer(job(stages=msgspec.structs.replace(LOADED, silences=[silence]))).sentence
+        assert ("mostly between aten::item and aten::to (train.py:41 read_batch)." in sentence) == is_place
+        assert sentence.endswith("the next work yet.") != is_place
+
+
+def test_the_largest_of_many_groups_is_not_most_of_the_communication() -> None:
+    others = [msgspec.structs.replace(REDUCED, group=f"tp {number}", total_ns=300 * MS) for number in range(2)]
+    sentence = give_answer(job(time_ns=EXPOSED, communication=[REDUCED, *others])).sentence
+    assert sentence.endswith("no computation hides, the largest part of it all-reduce in group dp.")
+
+
+def test_one_rank_is_not_spoken_of_as_several() -> None:
+    sentence = give_answer(job(None, EXPOSED, kind="cpu", idle_ns=None, ranks=1)).sentence
+    assert sentence.startswith("40.0 % of the rank's time goes to collectives")
+
+
+@pytest.mark.parametrize(("report", "words"), [
+    (job(NOBODY, ledger=[*ASKED[:4], LedgerEntry(rank=4, process_id="4", state=RankState.UPLOADED)]),
+     "The trace of rank 4 is not in this report (its problems say why): nobody can see whether it is late."),
+    (job(NOBODY, ledger=[*ASKED, *(LedgerEntry(rank=n, process_id="p", state=RankState.UPLOADED) for n in (6, 7))]),
+     "Only 6 of 8 ranks were captured, so nobody can see whether ranks 4 and 5 are late. The traces of ranks 6 and 7 "
+     "are not in this report (its problems say why): nobody can see whether they are late."),
+    (job(NOBODY, problems=[Problem(kind="refused", message="…", rank=4)]),
+     "The trace of rank 4 is not in this report (its problems say why): nobody can see whether it is late."),
+    (job(NOBODY, problems=[Problem(kind="truncated", message="…", rank=3)]), ""),  # it is in the report
+])  # fmt: skip
+def test_a_trace_that_was_not_read_is_not_a_rank_without_one(report: Report, words: str) -> None:
+    ranks = f"None of the {len(report.ranks)} ranks in this report" if words else "No rank"
+    late = f"{ranks} is late by more than 4.2 % of an iteration."
+    assert give_answer(report).sentence == " ".join(part for part in (late, words, IDLE_GPU) if part)
 
 
 @pytest.mark.parametrize(("time_ns", "evidence"), [

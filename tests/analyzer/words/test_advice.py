@@ -18,6 +18,7 @@ from fleetprof_analyzer.job.findings.found import (
     WaitsForCores,
 )
 from fleetprof_analyzer.job.stragglers.causes.explanation import PARTS, PARTS_ON_HOST
+from fleetprof_analyzer.views.text import capital
 from fleetprof_analyzer.words.findings import say_findings
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report_tables import IdlePlace
@@ -217,9 +218,13 @@ IDLE: list[tuple[IdleDevice, list[str], str]] = [
      "keep shapes the same, leave out torch.cuda.empty_cache() in the loop, and try "
      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"),
     (IdleDevice("optimizer", None), [], "make the optimizer with fused=True, or else with foreach=True"),
+    (IdleDevice("optimizer", None, zero_grad="drops"), [],
+     "call zero_grad() while the device still has work, before the loss is read (.item())"),
+    (IdleDevice("optimizer", None, zero_grad="zeroes"), [],
+     "let zero_grad() drop the gradients (set_to_none=True, the default), which launches nothing"),
     (IdleDevice("waiting", None), [],
-     "find the row on another stream that ends where the gap ends: begin that work earlier, or do not wait for it "
-     "(wait_stream, wait_event, record_stream)"),
+     "look in the timeline at what the host, other ranks and other devices do until the gap ends: the work waits for "
+     "one of them (wait_event, a host function, a receive), or for what is not in the trace"),
 ]  # fmt: skip
 
 
@@ -232,11 +237,39 @@ def test_every_kind_of_idle_time_has_its_advice() -> None:
     assert {idle.cause for idle, _, _ in IDLE} == {*get_args(IdleKind)}
 
 
+BETWEEN = IdlePlace(kind="python", time_ns=1, count=1, after="aten::mm", before="aten::add")
+
+
+@pytest.mark.parametrize(("facts", "message"), [
+    (IdleDevice("python", BETWEEN, 500), "The GPU waits for Python between operators, most of it between aten::mm and "
+     "aten::add"),
+    (IdleDevice("python", BETWEEN, 499), "The GPU waits for Python between operators, 49 % of it between aten::mm and "
+     "aten::add"),
+    (IdleDevice("python", None), "The GPU waits for Python between operators"),
+    (IdleDevice("optimizer", None), "The GPU waits for the optimizer's host code"),
+    (IdleDevice("optimizer", None, zero_grad="drops"), "The GPU waits for zero_grad() on the host"),
+    (HostLoading(1), "The training thread waits for the next batch"),
+    (HostLoading(2), "The training threads of all ranks wait for the next batch"),
+    (HostSilence(None, 1), "The training thread runs no operator"),
+    (HostSilence(("a", "b"), 2), "The training threads of all ranks run no operator, most of it between a and b"),
+    (WaitsForCores(1), "The training thread waits for a core, though ready to run"),
+    (FullHosts(990, 1), "All cores of the rank's host are busy (99 %), and iterations differ in length; whether the "
+     "training threads wait for a core was not sampled"),
+    (ExposedCommunication("not_known"), "No computation hides the communication"),
+    (ExposedCommunication("not_known", ranks=2), "No computation hides the communication; the ranks could not be "
+     "compared, so whether they send or wait is not known"),
+])  # fmt: skip
+def test_a_sentence_says_no_more_than_its_facts(facts: Facts, message: str) -> None:
+    found = MeasuredFinding(kind="…", facts=facts, gain_permille=1, measure="…")
+    (finding,) = say_findings([found], None)
+    assert capital(finding.message) == message
+
+
 OTHERS: list[tuple[Facts, PlaceInCode | None, str]] = [
     (ExposedCommunication("not_known"), None,
      "capture all ranks: one rank's trace does not tell sending from waiting"),
     (ExposedCommunication("not_known", ranks=4), None,
-     "see why the ranks cannot be compared: only that tells sending from waiting"),
+     "look in the timeline whether the ranks begin the longest together: if so they send, else they wait for the last"),
     (ExposedCommunication("waiting"), None,
      "make work and pauses even over the ranks; sending takes the smaller part of that time"),
     (ExposedCommunication("on_host"), None,
@@ -252,15 +285,15 @@ OTHERS: list[tuple[Facts, PlaceInCode | None, str]] = [
      "copy from pinned host memory with non_blocking=True (pin_memory=True in the DataLoader)"),
     (ExposedCopies(pageable=False), None,
      "look at the longest copies: leave out what is copied or transposed twice"),
-    (HostLoading(), None, "give the DataLoader more workers and prefetching, or prepare samples more cheaply"),
-    (HostLoading(), HERE, "give the DataLoader more workers and prefetching, or make train.py:41 read_batch cheaper"),
-    (HostSilence(("zero_grad", "aten::randn")), None,
+    (HostLoading(4), None, "give the DataLoader more workers and prefetching, or prepare samples more cheaply"),
+    (HostLoading(4), HERE, "give the DataLoader more workers and prefetching, or make train.py:41 read_batch cheaper"),
+    (HostSilence(("zero_grad", "aten::randn"), 4), None,
      "do the work there less often, or on another thread; a capture of more iterations may name its line"),
-    (HostSilence(("zero_grad", "aten::randn")), HERE,
+    (HostSilence(("zero_grad", "aten::randn"), 4), HERE,
      "look at train.py:41 read_batch: do it less often, or on another thread"),
-    (WaitsForCores(), None,
+    (WaitsForCores(4), None,
      "run fewer ranks, threads (OMP_NUM_THREADS) and other programs on these cores, or raise the CPU limit"),
-    (FullHosts(990), None,
+    (FullHosts(990, 4), None,
      "run fewer ranks, threads (OMP_NUM_THREADS) and other programs on these cores; a capture of more iterations "
      "samples the training threads, unless it is told not to (--thread-samples Never)"),
     (SomeLongIterations([10, 20, 30], 30, 5.0, 10, None), HERE,

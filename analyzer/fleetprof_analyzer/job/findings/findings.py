@@ -15,7 +15,7 @@ from fleetprof_api.report.stragglers import Stragglers
 from fleetprof_analyzer.job.findings.exposed import judge_exposed
 from fleetprof_analyzer.job.findings.found import ExposedCopies, HeldUp, IdleDevice, IdleKind, MeasuredFinding
 from fleetprof_analyzer.job.findings.host_findings import find_host_findings, find_longest_place
-from fleetprof_analyzer.job.findings.idle_place import find_worst_place, operators_of
+from fleetprof_analyzer.job.findings.idle_place import find_worst_place, find_zero_grad, operators_of
 from fleetprof_analyzer.job.findings.long_iterations import find_long_iterations
 
 _MOST: Final = 6
@@ -96,11 +96,14 @@ def _idle(
     if permille < rule.least_permille:
         return None
     uneven = _uneven(ranks, lambda rank: 0 if rank.idle_ns is None else rule.time_ns(rank.idle_ns))
-    place = find_worst_place(rule.kind, [rank for rank in ranks if not uneven or rank.rank in uneven])
+    chosen = [rank for rank in ranks if not uneven or rank.rank in uneven]
+    place, place_permille = find_worst_place(rule.kind, chosen, rule.time_ns)
     around = [] if place is None else operators_of(place)
     return MeasuredFinding(
         kind=rule.kind,
-        facts=IdleDevice(rule.kind, place),
+        facts=IdleDevice(
+            rule.kind, place, place_permille, find_zero_grad(place, chosen) if rule.kind == "optimizer" else ""
+        ),
         gain_permille=permille,
         measure=f"totals.{rule.measure}",
         value_ns=time_ns,

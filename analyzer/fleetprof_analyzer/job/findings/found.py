@@ -18,10 +18,15 @@ IdleKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class IdleDevice:
-    """Devices stand idle for one cause; `place`: where most of it lies, as far as traces say it."""
+    """Devices stand idle for one cause; `place`: where so much of it lies, on the rank with most there.
+
+    None where no place holds a part worth a word.
+    """
 
     cause: IdleKind
     place: IdlePlace | None
+    place_permille: int = 1000  # of that rank's idle time of this cause
+    zero_grad: Literal["", "zeroes", "drops"] = ""  # of `optimizer`: it is zero_grad, and what that does
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +57,27 @@ class HeldUp:
 
 @dataclass(frozen=True, slots=True)
 class HostLoading:
-    """The training threads of all CPU-only ranks wait for batches."""
+    """The training threads of all of so many CPU-only ranks wait for batches."""
+
+    ranks: int
 
 
 @dataclass(frozen=True, slots=True)
 class HostSilence:
-    """The training threads of all CPU-only ranks run no operator, for longest between these two."""
+    """The training threads of all of so many CPU-only ranks run no operator, most of it between these two.
+
+    None where no two operators have most of it between them.
+    """
 
     between: tuple[str, str] | None
+    ranks: int
 
 
 @dataclass(frozen=True, slots=True)
 class WaitsForCores:
-    """The training threads of all CPU-only ranks wait for a core."""
+    """The training threads of all of so many CPU-only ranks wait for a core."""
+
+    ranks: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +85,7 @@ class FullHosts:
     """All hosts of CPU-only ranks are full, and nobody sampled whether the training threads wait."""
 
     busy_permille: int
+    ranks: int
 
 
 @dataclass(frozen=True, slots=True)

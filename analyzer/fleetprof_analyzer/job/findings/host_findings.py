@@ -36,7 +36,7 @@ def _loading(ranks: Sequence[Rank]) -> MeasuredFinding | None:
         return None
     return MeasuredFinding(
         kind="data_loading",
-        facts=HostLoading(),
+        facts=HostLoading(len(ranks)),
         gain_permille=permille,
         measure="ranks.data_loading_ns",
         value_ns=sum(times),
@@ -67,15 +67,15 @@ def _silences(ranks: Sequence[Rank]) -> MeasuredFinding | None:
     permille = _median_permille(times, [_in_iterations(rank) for rank in ranks])
     if permille < _HOST_PERMILLE:
         return None
-    longest, place = _longest_silence(ranks), find_longest_place(ranks)
+    longest = _main_silence(ranks)
     return MeasuredFinding(
         kind="python",
-        facts=HostSilence(None if longest is None else (longest.after, longest.before)),
+        facts=HostSilence(None if longest is None else (longest.after, longest.before), len(ranks)),
         gain_permille=permille,
         measure="ranks.stages.host",
         value_ns=sum(times),
         names=[] if longest is None else [name for name in (longest.after, longest.before) if name],
-        place=place,
+        place=None if longest is None else longest.place,
     )
 
 
@@ -89,7 +89,7 @@ def _cores(ranks: Sequence[Rank]) -> MeasuredFinding | None:
         return None
     return MeasuredFinding(
         kind="cpu_contention",
-        facts=WaitsForCores(),
+        facts=WaitsForCores(len(ranks)),
         gain_permille=permille,
         measure="ranks.cores.waited_ns",
         value_ns=sum(waited),
@@ -109,7 +109,7 @@ def _full_hosts(ranks: Sequence[Rank]) -> MeasuredFinding | None:
         return None
     return MeasuredFinding(
         kind="cpu_contention",
-        facts=FullHosts(median_low(known)),
+        facts=FullHosts(median_low(known), len(ranks)),
         gain_permille=permille,
         measure="ranks.cores.host_busy_permille",
         value_ns=sum(longer),
@@ -133,6 +133,15 @@ def _in_iterations(rank: Rank) -> int:
 def _longest_silence(ranks: Sequence[Rank]) -> Silence | None:
     silences = [silence for rank in ranks if rank.stages is not None for silence in rank.stages.silences]
     return max(silences, key=lambda silence: silence.time_ns, default=None)
+
+
+def _main_silence(ranks: Sequence[Rank]) -> Silence | None:
+    """The longest silence, if it holds half of what its rank is silent; else nothing is said of where."""
+    found = [(one, rank) for rank in ranks if rank.stages is not None for one in rank.stages.silences]
+    if not found:
+        return None
+    longest, rank = max(found, key=lambda one: one[0].time_ns)
+    return longest if 2 * longest.time_ns >= _of_stage(rank, "host") else None
 
 
 def find_longest_place(ranks: Sequence[Rank]) -> PlaceInCode | None:

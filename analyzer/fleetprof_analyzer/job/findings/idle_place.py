@@ -3,16 +3,40 @@
 Guarantees: pure; operators are named only as far as the trace has them.
 """
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final, Literal
 
-from fleetprof_api.report.report import Rank
+from fleetprof_api.report.report import IdleCauses, Rank
 from fleetprof_api.report.report_tables import IdlePlace
 
+_ZEROES: Final = re.compile(r"^aten::(?:_foreach_)?zero_$")
+_LEAST_PERMILLE: Final = 250
+"""A place with less of it is no answer to where it lies."""
 
-def find_worst_place(kind: str, ranks: Sequence[Rank]) -> IdlePlace | None:
-    """Of all ranks the place with the most idle time of this kind."""
-    places = [place for rank in ranks for place in rank.idle_places if place.kind == kind]
-    return max(places, key=lambda place: place.time_ns, default=None)
+
+def find_worst_place(
+    kind: str, ranks: Sequence[Rank], time_ns: Callable[[IdleCauses], int]
+) -> tuple[IdlePlace | None, int]:
+    """(of all ranks the place with the most idle time of this kind, its permille of that of the rank); (None, 0)."""
+    places = [(place, rank) for rank in ranks for place in rank.idle_places if place.kind == kind]
+    if not places:
+        return None, 0
+    place, rank = max(places, key=lambda one: one[0].time_ns)
+    whole_ns = 0 if rank.idle_ns is None else time_ns(rank.idle_ns)
+    permille = min(1000 * place.time_ns // whole_ns, 1000) if whole_ns else 0
+    return (place, permille) if permille >= _LEAST_PERMILLE else (None, 0)
+
+
+def find_zero_grad(place: IdlePlace | None, ranks: Sequence[Rank]) -> Literal["", "zeroes", "drops"]:
+    """Whether idle time in the optimizer's host code is that of zero_grad, and not of step."""
+    if place is not None and _ZEROES.search(place.operator):
+        return "zeroes"
+    times = Counter[str]()
+    for stage in (stage for rank in ranks if rank.stages is not None for stage in rank.stages.stages):
+        times[stage.stage] += stage.time_ns
+    return "drops" if times["zero_grad"] > times["optimizer"] else ""
 
 
 def operators_of(place: IdlePlace) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from fleetprof_api.ledger import RankState
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Stragglers, Undecided
@@ -96,20 +97,28 @@ def _say_more(more: Finding | None, *, first: bool) -> tuple[str, str]:
 
 
 def say_missing(report: Report) -> str:
-    """Ranks that left no trace, by the ledger, or as the others' traces show."""
+    """Ranks that left no trace, by the ledger, or as the others' traces show; and those whose trace was not read."""
     here = {rank.rank for rank in report.ranks}
-    absent = sorted({entry.rank for entry in report.ledger} - here)
-    if report.ledger:
-        if not absent:
-            return ""
-        of = len({entry.rank for entry in report.ledger})
-        return f"Only {of - len(absent)} of {of} ranks were captured, so {_say_not_seen(absent)}."
-    missing = [] if report.stragglers is None else report.stragglers.not_captured
-    if not missing:
-        return ""
-    of = len(report.ranks) + len(missing)
-    here_of = f"{len(report.ranks)} of the job's {of} ranks"
-    return f"Only {here_of} are in this report, so {_say_not_seen(missing)}."
+    delivered = {entry.rank for entry in report.ledger if entry.state is RankState.UPLOADED}
+    lost = (delivered | {one.rank for one in report.problems if one.rank is not None}) - here
+    in_ledger = {entry.rank for entry in report.ledger}
+    absent = sorted(
+        (in_ledger or set([] if report.stragglers is None else report.stragglers.not_captured)) - here - lost
+    )
+    sentences = []
+    if absent and in_ledger:
+        of = len(in_ledger)
+        sentences.append(f"Only {of - len(absent)} of {of} ranks were captured, so {_say_not_seen(absent)}.")
+    elif absent:
+        here_of = f"{len(report.ranks)} of the job's {len(report.ranks) + len(absent) + len(lost)} ranks"
+        sentences.append(f"Only {here_of} are in this report, so {_say_not_seen(absent)}.")
+    if lost:
+        whose = f"trace of {name_ranks(sorted(lost))}" if len(lost) == 1 else f"traces of {name_ranks(sorted(lost))}"
+        verb, who = ("is", "it is") if len(lost) == 1 else ("are", "they are")
+        sentences.append(
+            f"The {whose} {verb} not in this report (its problems say why): nobody can see whether {who} late."
+        )
+    return " ".join(sentences)
 
 
 def _say_not_seen(ranks: Sequence[int]) -> str:

@@ -25,7 +25,7 @@ _IDLE: Final = {
     "launching": "launching takes longer than the work",
     "host": "the host has not launched the next work yet",
     "optimizer": "the host is inside the optimizer",
-    "waiting": "work that is launched waits for another stream, a copy or an event",
+    "waiting": "work that is launched does not begin, though no recorded work runs on its device",
     "unknown": "the trace does not say why",
 }
 
@@ -85,9 +85,9 @@ def _why_idle(idle_ns: IdleCauses | None, idle: int, ranks: Sequence[Rank]) -> s
         return f"; {_IDLE[first.words]}"
     place = ""
     if first.words == "host":
-        silences = find_silences(ranks)
-        place = f", {silences[0].words}" if silences else ""
-        place += in_brackets(silences[0].place) if silences else ""
+        # A silence that is shorter than half of this idle time does not explain most of it.
+        longest = next((one for one in find_silences(ranks) if one.time_ns >= _MOST * first.time_ns), None)
+        place = "" if longest is None else f", mostly {longest.words}{in_brackets(longest.place)}"
     most = "most of it" if first.time_ns >= _MOST * idle else "the largest part"
     return f", {most} ({share(first.time_ns, idle)}) because {_IDLE[first.words]}{place}"
 
@@ -96,22 +96,24 @@ def _which(report: Report) -> str:
     rows = [row for row in report.communication if row.total_ns > row.overlapped_ns]
     if not rows:
         return ""
-    row = max(rows, key=lambda one: one.total_ns - one.overlapped_ns)
+    exposed = [one.total_ns - one.overlapped_ns for one in rows]
+    row = rows[exposed.index(max(exposed))]
+    part = "most of it" if max(exposed) >= _MOST * sum(exposed) else "the largest part of it"
     group = f" in group {plain(row.group, 30)}" if row.group else ""
-    return f", most of it {plain(row.kind.replace('_', '-'), 30)}{group}"
+    return f", {part} {plain(row.kind.replace('_', '-'), 30)}{group}"
 
 
 def _say_host(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
     """Of ranks without GPU: stages where they are known, and what of them is waiting for others."""
     time_ns = total.time_ns
-    waits = ""
+    waits, whose = "", "the ranks'" if total.ranks > 1 else "the rank's"
     if time_ns.exposed_communication >= _SMALL * time_ns.span:
         exposed = share(time_ns.exposed_communication, time_ns.span)
-        waits = f"{exposed} of the ranks' time goes to collectives, the wait for other ranks included"
+        waits = f"{exposed} of {whose} time goes to collectives, the wait for other ranks included"
     stages = sorted(add_stages(ranks), key=lambda stage: -stage[1])
     whole = sum(time for _, time, _ in stages)
     if not whole:
-        sentence = waits or f"{share(time_ns.compute, time_ns.span)} of the ranks' time is operators"
+        sentence = waits or f"{share(time_ns.compute, time_ns.span)} of {whose} time is operators"
         return f"{sentence[:1].upper()}{sentence[1:]}."
     shown = [
         f"{percent(100 * time / whole)} is {_STAGES.get(words, words)}{_where(words, ranks, report)}"

@@ -3,6 +3,7 @@
 Guarantees: short and printable, whatever a trace says.
 """
 
+import re
 from typing import Final
 
 from fleetprof_api.report.findings import Finding
@@ -11,19 +12,19 @@ from fleetprof_analyzer.views.text import plain
 from fleetprof_analyzer.views.words.code_words import in_brackets
 from fleetprof_analyzer.words.ranks import name_ranks
 
-_BETWEEN: Final = ", most of it "
+_BETWEEN: Final = re.compile(r", (?:most|\d+ %) of it ")
 
 
 def say_briefly(finding: Finding) -> str:
-    """`the GPUs wait for the next batch (train.py:41 read_batch)`: without the operators around it, as a clause."""
-    message = plain(finding.message, 300).partition(_BETWEEN)[0]
+    """`the GPU waits for the next batch (train.py:41 read_batch)`: without the operators around it, as a clause."""
+    message = _BETWEEN.split(plain(finding.message, 300))[0]
     # A first word in capitals is a name.
     first = message[:2].lower() if message[1:2].islower() else message[:2]
     return f"{first}{message[2:]}{in_brackets(finding.place)}"
 
 
 def say_finding(finding: Finding) -> str:
-    """`the GPUs wait for the next batch, most on rank 4 (train.py:41 read_batch)`."""
+    """`the GPU waits for the next batch, most on rank 4 (train.py:41 read_batch)`."""
     message = plain(finding.message, 300)
     who = name_ranks(finding.ranks) if finding.ranks else ""
     # A message that names its rank says it once.
