@@ -21,6 +21,7 @@ from fleetprof_analyzer.job.stragglers.judgement.reasons import (
     SlowLinks,
     TooFewIterations,
     TooNoisy,
+    Unfaithful,
     Unsure,
     UnsureTurns,
 )
@@ -73,6 +74,10 @@ def say_reason(reason: Reason) -> str:
                 f"rank {rank} may cost {_percent(gain)} of each iteration: its device has gaps, and the trace does not "
                 f"say whether its host worked or waited in them; a recording of {option} would tell"
             )
+        case Unfaithful(fidelity):
+            longer = "longer" if fidelity > 1 else "shorter"
+            off = _percent(abs(fidelity - 1))
+            return f"the window replayed from the traces is {off} {longer} than it was, and nothing found costs as much"
         case UnsureTurns(needed):
             return f"the ranks may pause in turns; {say_iterations(needed)}"
         case TooNoisy(iterations):

@@ -31,6 +31,7 @@ from fleetprof_analyzer.job.stragglers.judgement.reasons import (
     SlowLinks,
     TooFewIterations,
     TooNoisy,
+    Unfaithful,
     Unsure,
     UnsureTurns,
 )
@@ -56,6 +57,7 @@ log = logging.getLogger(__name__)
 
 _LEAST_ITERATIONS: Final = 3
 _FAITHFUL: Final = 0.03
+_LEAST_OF_ERROR: Final = 0.5  # of what a replay is off by: a smaller gain may be the replay's own
 _MOST_SHOWN: Final = 16
 _OF_NO_RANK: Final = ("nobody", "undecided", "moving_imbalance")
 _NO_POWER: Final = Power(None, None)
@@ -193,6 +195,8 @@ def _report(agreed: Agreed, left_out: list[Untold], missing: list[int]) -> Judge
     replay, table, judged = agreed.search.replay, agreed.search.table, agreed.judged
     matched, fidelity = replay.matched, replay.fidelity()
     decision = _decide(agreed, missing)
+    if decision.named and decision.gain < _LEAST_OF_ERROR * abs(fidelity - 1) and abs(fidelity - 1) > _FAITHFUL:
+        decision = _Decision(verdict="undecided", reason=Unfaithful(fidelity))
     verdict, links, power = decision.verdict, decision.links, decision.power
     order = [*judged.named, *judged.others] if _has_too_few(replay) else judged.others
     section = Stragglers(

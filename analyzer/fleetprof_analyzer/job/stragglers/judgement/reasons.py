@@ -63,6 +63,13 @@ class Disputed:
 
 
 @dataclass(frozen=True, slots=True)
+class Unfaithful:
+    """The replayed window is so many times as long as the measured one, and what stands out costs less than that."""
+
+    fidelity: float
+
+
+@dataclass(frozen=True, slots=True)
 class UnsureTurns:
     """The ranks may pause in turns; so many iterations would decide."""
 
@@ -134,6 +141,7 @@ Reason = (
     | Moving
     | Unsure
     | Disputed
+    | Unfaithful
     | UnsureTurns
     | TooFewIterations
     | TooNoisy

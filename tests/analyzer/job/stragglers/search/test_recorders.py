@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from fleetprof_api.report.stragglers import Stragglers
+from harness.traces.foreign_layouts import draw_foreign
 from harness.traces.recorders import RECORDERS
 from harness.traces.simulated.cases import CAUSES, SimulatedCase, draw_simulated
 from harness.traces.straggler_sections import stragglers_of_traces
@@ -47,3 +48,12 @@ def test_where_own_time_and_waiting_cannot_be_told_apart_it_is_said(recorder: st
 def test_nobody_is_named_in_a_healthy_job(layout: str, recorder: str) -> None:
     found = recorded(draw_simulated(layout, "none", 500_000), recorder)
     assert (found.ranks, found.slow_links) == ([], [])
+
+
+def test_what_costs_less_than_the_replay_is_off_by_is_not_told() -> None:
+    """Half of the ranks of a pipeline recorded one iteration less, and the replay is off by 19 %."""
+    _, traces, _ = draw_foreign("pipeline with numbers", "none", 540_000)
+    found = stragglers_of_traces(RECORDERS["shifted by an iteration"](traces, np.random.default_rng(540_000)))
+    assert (found.verdict, found.ranks) == ("undecided", [])
+    assert found.fidelity == pytest.approx(1.19, abs=0.01)
+    assert found.reason.startswith("the window replayed from the traces is 19.1 % longer than it was")
