@@ -1,4 +1,4 @@
-"""The agent's first word: PyTorch is being imported in this process.
+"""The agent's first word: PyTorch is being imported in this process, or one that is too old to be captured.
 
 Kineto asks for orders from the middle of that import on, and the import may take minutes more (a slow disk, a busy
 machine). Who asks and says nothing else is taken for a process without the agent, and traced by time: a trace of an
@@ -6,7 +6,7 @@ import holds no event.
 
 Guarantees: imports nothing that PyTorch does not import as well; said once, before PyTorch's libraries load; the
 socket is the agent's from `take` on; an import that fails, a forked child and the exit leave no word behind that
-somebody would wait for.
+somebody would wait for. Who says the version of a PyTorch that is too old is not waited for.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from fleetprof_agent.process import identity
 _channel: Channel | None = None
 
 
-def announce() -> None:
-    """Says it. Raises OSError when the socket cannot be made."""
+def announce(too_old: str = "") -> None:
+    """Says it; `too_old`: this version is, and no agent will come. Raises OSError when the socket cannot be made."""
     global _channel
     if _channel is not None:
         return
@@ -31,6 +31,7 @@ def announce() -> None:
     atexit.register(withdraw)
     os.register_at_fork(after_in_child=withdraw)
     known = {**identity.describe_process(None), **identity.read_ranks(dict(os.environ), None)}
+    known["torch"] = too_old
     _channel.send("hello", **known, role=wire.WAITING, kineto="", started_unix_ns=time.time_ns())
 
 

@@ -8,10 +8,10 @@ PyTorch is on its way is said before `torch` itself runs, so before its librarie
 Guarantees: imports nothing but what every interpreter has loaded by then, and torch never; does nothing unless the job
 runs with Kineto's daemon mode in a socket directory, and with FLEETPROF_AGENT=0; whatever goes wrong in it is silent
 (FLEETPROF_AGENT_DEBUG prints it). A PyTorch that the daemon mode could crash at start-up (before 2.10: pytorch#163545,
-#112389) is spared: the mode is switched off before torch loads, and the job cannot be captured. The awaited module, its
-spec and its loader are what they would be without us; other finders are asked in their order. A `sitecustomize` further
-down sys.path is run as if it were the only one: it becomes the module of that name, and its exceptions are Python's to
-report. Source: site.execsitecustomize (standard library).
+#112389) is spared: the mode is switched off before torch loads, the job cannot be captured, and the version that is the
+reason is said. The awaited module, its spec and its loader are what they would be without us; other finders are asked
+in their order. A `sitecustomize` further down sys.path is run as if it were the only one: it becomes the module of that
+name, and its exceptions are Python's to report. Source: site.execsitecustomize (standard library).
 """
 
 import os
@@ -42,22 +42,25 @@ def _await_torch() -> None:
         sys.meta_path.insert(0, ModuleFinder())
 
 
-def _spare_old_torch(init_file: str) -> None:
-    """Switches Kineto's daemon mode off when the PyTorch of this `torch/__init__.py` is too old for it."""
+def _spare_old_torch(init_file: str) -> str:
+    """Switches Kineto's daemon mode off when the PyTorch of this `torch/__init__.py` is too old for it.
+
+    Returns the version that is too old, "" for any other.
+    """
     try:
         with open(os.path.dirname(init_file) + "/version.py") as file:
             text = file.read(4096)
-        version = text.partition("__version__ = ")[2].partition("\n")[0].strip("'\"").split(".")
-        if tuple(map(int, version[:2])) < OLDEST_TORCH:
+        version = text.partition("__version__ = ")[2].partition("\n")[0].strip("'\"")
+        if tuple(map(int, version.split(".")[:2])) < OLDEST_TORCH:
             os.environ.pop("KINETO_USE_DAEMON", None)
+            return version
     except Exception:
         _report_error()  # a PyTorch that does not say which it is
+    return ""
 
 
-def _tell(what: str) -> None:
+def _tell(what: str, *facts: str) -> None:
     """Calls this function of the agent's module `arrival`, wherever sys.path leads. Never raises."""
-    if not os.environ.get("KINETO_USE_DAEMON"):
-        return
     try:
         if "fleetprof_agent" not in sys.modules:
             from importlib.machinery import PathFinder
@@ -72,7 +75,7 @@ def _tell(what: str) -> None:
             spec.loader.exec_module(package)
         from fleetprof_agent import arrival
 
-        getattr(arrival, what)()
+        getattr(arrival, what)(*facts)
     except Exception:
         _report_error()
 
@@ -97,6 +100,7 @@ class ModuleFinder:
 
     awaits_torch = True  # a chain of sitecustomize may run this file twice: two finders would prime one loader
     _asking = False
+    _too_old = ""  # the version of a PyTorch that is spared
 
     def find_spec(
         self, fullname: str, path: "Optional[Sequence[str]]" = None, target: "Optional[ModuleType]" = None
@@ -117,7 +121,7 @@ class ModuleFinder:
                 spec: Optional[ModuleSpec] = find_spec(fullname, path, target)
                 if spec is not None:
                     if fullname == "torch" and spec.origin:
-                        _spare_old_torch(spec.origin)
+                        self._too_old = _spare_old_torch(spec.origin)
                     self._prime(spec.loader, fullname)
                     return spec
             return None
@@ -135,17 +139,20 @@ class ModuleFinder:
                     exec_module(module)
                     return
                 del loader.exec_module
-                if name == "torch":
-                    _tell("announce")
+                is_told = bool(os.environ.get("KINETO_USE_DAEMON") or self._too_old)
+                if name == "torch" and is_told:
+                    _tell("announce", self._too_old)
                 try:
                     exec_module(module)
                 except BaseException:
-                    _tell("withdraw")
+                    if is_told:
+                        _tell("withdraw")
                     raise
                 if name == AWAITED:
                     if self in sys.meta_path:
                         sys.meta_path.remove(self)
-                    _tell("begin")
+                    if os.environ.get("KINETO_USE_DAEMON"):
+                        _tell("begin")
 
             loader.exec_module = execute
         except Exception:

@@ -10,7 +10,7 @@ agent -> sidecar ("t" is the kind, every message has "v": 1 and "pid")
           not found). role is TRAINER: sent at the first optimizer step, then every HELLO_EVERY_S with the next step
           report (heals a restarted sidecar). Before that, when PyTorch's import begins (no torch, no kineto) and when
           it is over: role is WAITING, ranks are those of the environment, no device. Launchers and workers import
-          PyTorch too, and say no more than that.
+          PyTorch too, and say no more than that. A PyTorch that is too old to be captured is named at the first.
   steps   step (KinetoStepTracker.current_step()), at_unix_ns, iteration_ns (by the latest ones), fastest_iteration_ns
           (of them), per_iteration (optimizer steps per training iteration), headroom_bytes (what the process may still
           take of memory, read with each hello; 0: not known), own_profile (as in "profile"); at most every

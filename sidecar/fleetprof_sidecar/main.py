@@ -31,6 +31,7 @@ from fleetprof_sidecar.hub.address import LocalHub
 from fleetprof_sidecar.hub.link import HubLink
 from fleetprof_sidecar.hub.outbox import Outbox
 from fleetprof_sidecar.labels import read_labels
+from fleetprof_sidecar.obstacles import Obstacles
 from fleetprof_sidecar.processes.events import BusyChanged, Changed, Gone, OwnProfileBegan, ProcessEvent
 from fleetprof_sidecar.samples.device import NvmlSource
 from fleetprof_sidecar.samples.host import HostSource
@@ -83,6 +84,7 @@ class Sidecar:
             experience=Experience(),
             storage_limit_bytes=settings.storage_limit_bytes,
         )
+        self._obstacles = Obstacles()
         self._exporter = _make_exporter(settings)
         self._telemetry = TelemetryReporter(trainers.table, outbox, self._sampler, exporter=self._exporter)
         conversation = SidecarConversation(
@@ -128,6 +130,8 @@ class Sidecar:
     def _on_process_event(self, event: ProcessEvent) -> None:
         self._captures.on_process_event(event)
         self._telemetry.on_process_event(event)
+        if isinstance(event, Changed):
+            self._obstacles.look_at(self._trainers.table.get(event.process_id))
         if isinstance(event, Changed | Gone | BusyChanged | OwnProfileBegan):
             self._link.beat_soon()
 

@@ -58,7 +58,11 @@ FORK = "import os\nif not os.fork(): os._exit(0)\nos.wait()\n"
         ({"torch/profiler.py": f"{FORK}{LEFT}\n"}, "import torch", 1),
         ({"torch/profiler.py": f"{LEFT}\nimport sys; sys.exit()"}, "import torch", 1),
         ({}, f"import importlib.util; importlib.util.find_spec('torch'); {LEFT}", 0),
-        ({"torch/version.py": "__version__ = '2.7.1'\n", "torch/profiler.py": LEFT}, "import torch", 0),
+        (
+            {"torch/version.py": "__version__ = '2.7.1'\n", "torch/profiler.py": "raise OSError('libcudart')"},
+            f"try: import torch\nexcept OSError: {LEFT}",
+            0,
+        ),
     ],
     ids=[
         "no Kineto",
@@ -67,7 +71,7 @@ FORK = "import os\nif not os.fork(): os._exit(0)\nos.wait()\n"
         "a fork meanwhile",
         "an exit meanwhile",
         "only a look",
-        "a spared PyTorch",
+        "the import of a PyTorch that is too old fails",
     ],
 )
 def test_nobody_waits_for_an_agent_that_does_not_come(
@@ -78,4 +82,17 @@ def test_nobody_waits_for_an_agent_that_does_not_come(
     environment["PYTHONPATH"] = f"{ground.directory}/agent:{torch}"
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
     assert (result.stdout, result.stderr) == (f"{left}\n", "")
+    assert ground.agent_sockets() == []
+
+
+def test_a_pytorch_that_is_too_old_is_named(ground: AgentGround) -> None:
+    version = "2.9.1+cu128"
+    files = {"torch/version.py": f"__version__ = '{version}'\n", "torch/profiler.py": LEFT}
+    environment = ground.environment()
+    environment["PYTHONPATH"] = f"{ground.directory}/agent:{put(ground.scratch / 'fake', {**FAKE_TORCH, **files})}"
+    code = "import importlib.util; importlib.util.find_spec('torch'); import torch"
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert (result.stdout, result.stderr) == ("1\n", "")
+    hello = ground.side.await_message("hello")
+    assert (hello["role"], hello["torch"], hello["kineto"]) == ("waiting", version, "")
     assert ground.agent_sockets() == []

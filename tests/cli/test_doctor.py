@@ -11,18 +11,17 @@ from typing import Any
 
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_cli.commands.installation.doctor import choose_interpreter
-from fleetprof_cli.doctor.checks import (
-    Verdict,
-    check_state,
-    judge_environment,
+from fleetprof_cli.doctor.check import Verdict
+from fleetprof_cli.doctor.checks import check_state, judge_environment, judge_leftovers, judge_store
+from fleetprof_cli.doctor.fleet_checks import judge_fleet
+from fleetprof_cli.doctor.interpreter import (
+    choose_interpreter,
+    find_interpreters,
     judge_interpreter,
-    judge_leftovers,
-    judge_store,
+    judge_others,
     judge_torch,
     probe_interpreter,
 )
-from fleetprof_cli.doctor.fleet_checks import judge_fleet
 from fleetprof_cli.local.run.run_folder import RunRecord, new_run_folder, run_folders
 from fleetprof_cli.local.run.socket_directories import socket_directories
 from fleetprof_cli.local.state import StateDirectory
@@ -38,9 +37,9 @@ NOW = 1000 * S
     [
         ("2.15.0+cu132", True, Verdict.OK, ""),
         ("2.10.0", True, Verdict.OK, ""),
-        ("2.9.1", True, Verdict.WARN, "use 2.10 or later"),
-        ("2.4.0", True, Verdict.WARN, "use 2.10 or later"),
-        ("2.2.0", True, Verdict.FAIL, "too old"),
+        ("2.9.1", True, Verdict.FAIL, "too old: use PyTorch 2.10 or later"),
+        ("2.10.0a0+git1", True, Verdict.OK, ""),
+        ("master", True, Verdict.OK, ""),
         ("2.15.0", False, Verdict.FAIL, "official build"),
     ],
 )
@@ -218,6 +217,11 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False)
     [
         (make_sidecar(make_trainer()), Verdict.OK, "1 trainer asks for captures, 1 with the agent"),
         (make_sidecar(), Verdict.FAIL, "has it imported torch yet?"),
+        (
+            make_sidecar(make_trainer(polls_kineto=False, torch_version="2.9.1", first_seen_unix_ns=NOW - S)),
+            Verdict.FAIL,
+            "PyTorch 2.9.1 is too old to be captured use PyTorch 2.10 or later",
+        ),
         (make_sidecar(make_trainer(role=pb.LAUNCHER)), Verdict.FAIL, "1 process, no trainer among them"),
         (
             make_sidecar(make_trainer(role=pb.LAUNCHER, first_seen_unix_ns=NOW - 20 * S)),
@@ -288,19 +292,41 @@ def test_no_sidecar_at_all_is_a_warning() -> None:
     assert check.verdict == Verdict.WARN
 
 
-@pytest.mark.parametrize("has_torch", [True, False])
-def test_without_a_flag_the_interpreter_beside_fleetprof_is_checked_if_it_can_train(
-    has_torch: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+OWN = os.path.dirname(sys.executable)
+
+
+@pytest.mark.parametrize(
+    ("active", "expected"),
+    [({}, [OWN, "path"]), ({"VIRTUAL_ENV": "env"}, ["env/bin", OWN, "path"]),
+     ({"CONDA_PREFIX": "env"}, ["env/bin", OWN, "path"]), ({"VIRTUAL_ENV": "gone"}, [OWN, "path"]),
+     ({"VIRTUAL_ENV": "env", "CONDA_PREFIX": "env"}, ["env/bin", OWN, "path"])],
+)  # fmt: skip
+def test_interpreters_that_may_train_are_looked_for(
+    active: dict[str, str], expected: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    other = tmp_path / "python"
-    other.touch(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    packages = tmp_path / "packages"
-    (packages / "torch").mkdir(parents=True)
-    (packages / "torch" / "__init__.py").touch()
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    monkeypatch.setattr(sys, "path", [str(packages)] if has_torch else [])
-    assert choose_interpreter() == (sys.executable if has_torch else str(other))
+    for folder in ("env/bin", "path"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "python").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    found = find_interpreters({name: str(tmp_path / folder) for name, folder in active.items()})
+    assert [os.path.dirname(python) for python in found] == [str(tmp_path / folder) for folder in expected]
+
+
+@pytest.mark.parametrize(
+    ("versions", "chosen", "warned"),
+    [
+        ({"env": "2.9.1", "own": "2.15.0"}, "env", []),
+        ({"own": "2.15.0", "path": "2.9.1"}, "own", ["2.9.1 in path"]),
+        ({"env": "", "own": "2.15.0", "path": "2.13.0"}, "own", []),
+        ({"own": "", "path": ""}, "path", []),
+        ({"own": "", "path": "2.9.1"}, "path", []),
+    ],
+)
+def test_the_first_interpreter_with_pytorch_is_checked_and_others_that_are_too_old_named(
+    versions: dict[str, str], chosen: str, warned: list[str]
+) -> None:
+    assert choose_interpreter(versions) == chosen
+    assert [check.found for check in judge_others(chosen, versions)] == warned
 
 
 def test_the_command_says_it_in_json_and_in_its_code(

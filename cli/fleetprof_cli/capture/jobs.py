@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.hub.oldest_torch import find_too_old
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
@@ -50,6 +51,10 @@ class RunningJob:
             for process in self.processes
             if process.polls_kineto and process.role in (pb.TRAINER, pb.ROLE_UNSPECIFIED)
         ]
+
+    def too_old(self) -> str:
+        """The versions of PyTorch that keep it from being captured; empty where a process can be, or may come."""
+        return "" if self.trainers() else find_too_old(self.processes)
 
     def document(self) -> dict[str, Any]:
         """Its item in `list -o json`."""

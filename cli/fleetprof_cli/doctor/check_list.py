@@ -9,7 +9,7 @@ from fleetprof_api.plain_text import make_printable
 from rich.console import Console
 from rich.text import Text
 
-from fleetprof_cli.doctor.checks import Check, Verdict
+from fleetprof_cli.doctor.check import Check, Verdict
 
 _STYLES: Final = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "bold red"}
 

@@ -4,19 +4,15 @@ Guarantees: looking changes nothing; a check that cannot look says so instead of
 into a shell names only what belongs to this user, in quotes.
 """
 
-import json
 import os
-import re
 import shutil
 import stat
-import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from fleetprof_cli.doctor.check import NO_AGENT, Check, Verdict
 from fleetprof_cli.local.run.run_folder import RunFolder, run_folders
 from fleetprof_cli.local.run.socket_directories import is_listened_at, make_socket_directory, socket_directories
 from fleetprof_cli.local.state import StateDirectory
@@ -27,65 +23,10 @@ from fleetprof_cli.terminal.status_text import size_text
 
 _WARN_BELOW_BYTES: Final = 5 << 30
 _FAIL_BELOW_BYTES: Final = 512 << 20
-_PROBE_S: Final = 120
-_NO_AGENT: Final = "captures start by time, and a plain os.fork() child hangs at sys.exit (docs/limits.md)"
-# `torch.profiler.kineto_available` is what says whether this build can trace at all.
-_PROBE: Final = """
-import json, sys
-facts = {"python": "%d.%d.%d" % sys.version_info[:3], "isolated": bool(sys.flags.ignore_environment)}
-try:
-    import importlib.util
-    facts["sitecustomize"] = getattr(importlib.util.find_spec("sitecustomize"), "origin", None)
-    import torch
-    facts["torch"] = torch.__version__
-    facts["kineto"] = bool(torch.profiler.kineto_available())
-    facts["devices"] = torch.cuda.device_count() if torch.cuda.is_available() else 0
-except ImportError as error:
-    facts["error"] = str(error)
-print("\\n" + json.dumps(facts))
-"""
 
 
-# What is installed, without the seconds that its import takes.
-_FIND: Final = """
-import json, sys
-facts = {"python": "%d.%d.%d" % sys.version_info[:3]}
-try:
-    import importlib.metadata, importlib.util
-    if importlib.util.find_spec("torch") is None:
-        raise ImportError("No module named 'torch'")
-    facts["torch"] = importlib.metadata.version("torch")
-except ImportError as error:
-    facts["error"] = str(error)
-print("\\n" + json.dumps(facts))
-"""
-
-
-class Verdict(StrEnum):
-    """How much a finding matters."""
-
-    OK = "ok"
-    WARN = "warn"  # works, with the limit that the advice names
-    FAIL = "fail"  # a capture cannot work
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One finding: what was looked at, what was found, what to do about it."""
-
-    name: str
-    verdict: Verdict
-    found: str
-    advice: str = ""
-
-    def document(self) -> dict[str, Any]:
-        """Its item in `doctor -o json`."""
-        return asdict(self)
-
-
-def check_machine(state: StateDirectory, python: str, environment: Mapping[str, str]) -> Iterable[Check]:
-    """All that can be seen without a hub."""
-    yield from judge_interpreter(python, probe_interpreter(python))
+def check_machine(state: StateDirectory, environment: Mapping[str, str]) -> Iterable[Check]:
+    """All that can be seen without a hub, but for the interpreter that trains."""
     yield from judge_environment(environment)
     yield check_socket_directory()
     yield from check_state(state)
@@ -95,66 +36,6 @@ def check_machine(state: StateDirectory, python: str, environment: Mapping[str, 
     yield from judge_leftovers(run_folders(state), socket_directories())
 
 
-def probe_interpreter(python: str, program: str = _PROBE) -> dict[str, Any]:
-    """What the interpreter says of itself; `error` when it says nothing."""
-    try:
-        result = subprocess.run([python, "-c", program], capture_output=True, text=True, timeout=_PROBE_S, check=False)
-        facts: dict[str, Any] = json.loads(result.stdout.strip().splitlines()[-1])
-    except FileNotFoundError:
-        return {"error": "there is no such program", "missing": True}
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return {"error": str(error), "missing": True}
-    except (IndexError, ValueError):
-        return {"error": f"it ended with code {result.returncode}", "missing": True}
-    return facts
-
-
-def find_torch(python: str) -> dict[str, Any]:
-    """Its `python` and the version of its `torch`, which is not imported; `error` where it has none."""
-    return probe_interpreter(python, _FIND)
-
-
-def judge_interpreter(python: str, facts: Mapping[str, Any]) -> Iterable[Check]:
-    """Python and PyTorch of the interpreter that trains. Source of the versions: docs/limits.md."""
-    other = "name the interpreter that trains: fleetprof doctor --python PATH"
-    if facts.get("missing"):
-        yield Check("interpreter", Verdict.FAIL, f"{python}: {facts['error']}", other)
-        return
-    version = facts["python"]
-    agent_runs = _numbers(version) >= (3, 9)
-    yield Check(
-        "interpreter",
-        Verdict.OK if agent_runs and not facts["isolated"] else Verdict.WARN,
-        f"{python}: Python {version}",
-        f"the agent needs Python 3.9 or later; {_NO_AGENT}"
-        if not agent_runs
-        else f"it ignores PYTHONPATH, so the agent stays out; {_NO_AGENT}"
-        if facts["isolated"]
-        else "",
-    )
-    if "torch" not in facts:
-        yield Check("pytorch", Verdict.FAIL, f"not importable: {facts.get('error', '')}", other)
-        return
-    yield judge_torch(facts["torch"], facts["kineto"], facts["devices"])
-    if facts.get("sitecustomize"):
-        yield Check("sitecustomize", Verdict.OK, f"{facts['sitecustomize']} exists; the agent calls it first")
-
-
-def judge_torch(version: str, kineto: bool, devices: int | None = None) -> Check:
-    """Whether this PyTorch can be captured through Kineto's daemon protocol; None when its devices are not known."""
-    found = f"{version}, {devices} CUDA devices" if devices else f"{version}, no CUDA device: operators only"
-    found = version if devices is None else found
-    if not kineto:
-        return Check("pytorch", Verdict.FAIL, f"{found}; built without Kineto", "use an official build of PyTorch")
-    release = _numbers(version)
-    if release < (2, 3):
-        return Check("pytorch", Verdict.FAIL, found, "too old: use PyTorch 2.10 or later (tested: 2.13 and 2.15)")
-    if release < (2, 10):
-        advice = "before 2.10 captures are off, as Kineto may crash at start-up (pytorch#163545); use 2.10 or later"
-        return Check("pytorch", Verdict.WARN, found, advice)
-    return Check("pytorch", Verdict.OK, found)
-
-
 def judge_environment(environment: Mapping[str, str]) -> Iterable[Check]:
     """Variables that `fleetprof run` leaves as they are because somebody set them."""
     advice = {
@@ -162,7 +43,7 @@ def judge_environment(environment: Mapping[str, str]) -> Iterable[Check]:
         "KINETO_ONDEMAND_TRACE_DIR": (Verdict.FAIL, "PyTorch after 2.13 would refuse to write where we look: unset it"),
         "KINETO_CONFIG": (Verdict.WARN, "the poll interval is what that file says, 5 s by default: unset it for 1 s"),
         "KINETO_DAEMON_INIT_DELAY_S": (Verdict.WARN, "delays the first poll in PyTorch 2.3 to 2.6: unset it"),
-        "FLEETPROF_AGENT": (Verdict.WARN, f"the agent is off; {_NO_AGENT}: unset it"),
+        "FLEETPROF_AGENT": (Verdict.WARN, f"the agent is off; {NO_AGENT}: unset it"),
     }
     clean = True
     for name, (verdict, what) in advice.items():
@@ -289,8 +170,3 @@ def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -
             )
     if clean:
         yield Check("leftovers", Verdict.OK, "none")
-
-
-def _numbers(version: str) -> tuple[int, int]:
-    match = re.match(r"(\d+)\.(\d+)", version)
-    return (int(match[1]), int(match[2])) if match else (0, 0)

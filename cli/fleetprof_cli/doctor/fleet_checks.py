@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.hub.oldest_torch import TOO_OLD_ADVICE
 
 from fleetprof_cli.capture.jobs import group_jobs
-from fleetprof_cli.doctor.checks import Check, Verdict
+from fleetprof_cli.doctor.check import Check, Verdict
 from fleetprof_cli.durations import say_duration
 from fleetprof_cli.local.hub_client import HubClient
 from fleetprof_cli.local.state import StateDirectory
@@ -48,6 +49,9 @@ def judge_fleet(sidecars: Sequence[pb.SidecarStatus], now_unix_ns: int) -> Itera
     for running in group_jobs(sidecars):
         trainers = running.trainers()
         name = f"job {running.job.name}"
+        if old := running.too_old():
+            yield Check(name, Verdict.FAIL, f"PyTorch {old} is too old to be captured", TOO_OLD_ADVICE)
+            continue
         if not trainers:
             yield _judge_start(name, running.processes, now_unix_ns)
             continue

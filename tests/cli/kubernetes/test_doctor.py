@@ -4,7 +4,7 @@ import json
 
 import pytest
 from fleetprof_api import __version__
-from fleetprof_cli.doctor.checks import Verdict
+from fleetprof_cli.doctor.check import Verdict
 from fleetprof_cli.kubernetes.doctor.observation import Observation, PodObservation, Unknown
 from fleetprof_cli.kubernetes.doctor.pod_checks import judge_pods
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits

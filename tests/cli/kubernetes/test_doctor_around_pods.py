@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from fleetprof_cli.doctor.checks import Verdict
+from fleetprof_cli.doctor.check import Verdict
 from fleetprof_cli.kubernetes.doctor.installation_checks import judge_installation, judge_namespace
 from fleetprof_cli.kubernetes.doctor.observation import Observation, Unknown
 from fleetprof_cli.kubernetes.doctor.pod_checks import judge_latest

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fleetprof_api.pods import SIDECAR_CONTAINER
-from fleetprof_cli.doctor.checks import Check
+from fleetprof_cli.doctor.check import Check
 from fleetprof_cli.kubernetes.doctor.observation import Observation, PodObservation
 from fleetprof_operator.injection.pods.change import change_pod
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits

@@ -24,12 +24,13 @@ from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.words.verdict_reasons import MOST_ITERATIONS, round_iterations
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.hub.oldest_torch import TOO_OLD_ADVICE, is_too_old
 from fleetprof_api.report.report import Report, read_report
 
 from fleetprof_cli import training
 from fleetprof_cli.capture.jobs import group_jobs
 from fleetprof_cli.capture.request_flags import Wishes
-from fleetprof_cli.doctor.checks import find_torch
+from fleetprof_cli.doctor.interpreter import find_torch
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.local.capture import take_capture
 from fleetprof_cli.local.child import child_command
@@ -71,6 +72,11 @@ def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) 
         raise Failure(
             f"the demo trains with PyTorch, and {python} has none: {facts.get('error', '')}",
             next_step="install it there (pip install torch), or name another interpreter: fleetprof demo --python PATH",
+        )
+    if is_too_old(facts["torch"]):
+        raise Failure(
+            f"PyTorch {facts['torch']} of {python} is too old to be captured",
+            next_step=f"{TOO_OLD_ADVICE}, there or in another interpreter: fleetprof demo --python PATH",
         )
     say(f"PyTorch {facts['torch']}, Python {facts['python']}; {ranks} ranks on this machine's CPU")
     out = out.absolute()

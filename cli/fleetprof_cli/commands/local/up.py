@@ -16,7 +16,8 @@ import click
 from fleetprof_api.memory_shortage import SERVICE, go_first
 from fleetprof_api.process.address import HostPort, is_loopback, parse_host_port
 
-from fleetprof_cli.doctor.checks import Verdict, judge_store
+from fleetprof_cli.doctor.check import Verdict
+from fleetprof_cli.doctor.checks import judge_store
 from fleetprof_cli.local.leftovers import send_leftovers
 from fleetprof_cli.local.network import TlsFiles, advertise, make_certificate
 from fleetprof_cli.local.state import StateDirectory

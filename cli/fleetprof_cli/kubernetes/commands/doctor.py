@@ -12,8 +12,8 @@ import click
 from fleetprof_api.request import Target
 from pydantic import ValidationError
 
+from fleetprof_cli.doctor.check import Check, Verdict
 from fleetprof_cli.doctor.check_list import print_checks
-from fleetprof_cli.doctor.checks import Check, Verdict
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubernetes.connection import ClusterPlace, connect
 from fleetprof_cli.kubernetes.doctor.installation_checks import judge_installation, judge_namespace

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from fleetprof_api.pods import INJECT_LABEL
 
-from fleetprof_cli.doctor.checks import Check, Verdict
+from fleetprof_cli.doctor.check import Check, Verdict
 from fleetprof_cli.kubernetes.doctor.observation import Observation, Unknown
 
 _INSTALL: Final = "install it with the chart: docs/install.md"

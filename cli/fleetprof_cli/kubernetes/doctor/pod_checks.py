@@ -19,7 +19,8 @@ from fleetprof_api.pods import (
 from fleetprof_operator.injection.pods.trainer_container import choose_trainer
 from fleetprof_operator.kubernetes.pod_trouble import explain
 
-from fleetprof_cli.doctor.checks import Check, Verdict, judge_torch
+from fleetprof_cli.doctor.check import Check, Verdict
+from fleetprof_cli.doctor.interpreter import judge_torch
 from fleetprof_cli.kubernetes.doctor.missing_sidecar import explain_missing
 from fleetprof_cli.kubernetes.doctor.observation import Observation, PodObservation, Unknown
 from fleetprof_cli.kubernetes.request_state import RequestState

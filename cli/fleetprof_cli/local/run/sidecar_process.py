@@ -1,8 +1,11 @@
 """The sidecar beside a command of `fleetprof run`: started before it, restarted when it dies, ended after it.
 
+What its log names as an obstacle (`fleetprof_sidecar.obstacles`) is passed on to the person.
+
 Guarantees: whatever happens to the sidecar, the command is not touched; no method raises once `start` has returned.
 """
 
+import json
 import os
 import signal
 import time
@@ -23,7 +26,8 @@ _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 30.0
 # What lived so long is healthy again: its next death is a first one.
 _HEALTHY_AFTER_S: Final = 60.0
-_IDLE_S: Final = 3600.0
+_MOST_READ_BYTES: Final = 1 << 16
+_LOOK_EVERY_S: Final = 2.0
 
 
 class SidecarProcess:
@@ -38,6 +42,7 @@ class SidecarProcess:
         self._restart_at: float | None = None
         self._deaths = 0
         self._pause = Backoff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
+        self._read_bytes = 0
 
     def start(self) -> bool:
         """Starts it and waits until it answers; False when it ended or did not come up in time."""
@@ -59,6 +64,7 @@ class SidecarProcess:
 
     def look_after(self) -> float:
         """Reaps a dead sidecar and restarts it after a pause; seconds until it wants to be called again."""
+        self._pass_on()
         now = time.monotonic()
         if self._pid and job.reap(self._pid) is not None:
             self._pid = 0
@@ -75,7 +81,24 @@ class SidecarProcess:
                 self._spawn()
             except OSError:
                 self._restart_at = now + _LONGEST_PAUSE_S
-        return _IDLE_S if self._restart_at is None else max(0.05, self._restart_at - now)
+        return _LOOK_EVERY_S if self._restart_at is None else max(0.05, self._restart_at - now)
+
+    def _pass_on(self) -> None:
+        """Says what the log has named as an obstacle since."""
+        try:
+            with self._log.open("rb") as log:
+                log.seek(self._read_bytes)
+                new = log.read(_MOST_READ_BYTES)
+        except OSError:
+            return
+        if len(new) < _MOST_READ_BYTES:
+            new = new[: new.rfind(b"\n") + 1]  # the rest of a line comes later
+        self._read_bytes += len(new)
+        for line in new.splitlines():
+            with suppress(ValueError, AttributeError):
+                obstacle = json.loads(line).get("obstacle")
+                if obstacle:
+                    say(f"this job cannot be captured: {obstacle}")
 
     def stop(self, grace_s: float) -> bool:
         """Asks it to finish its uploads and end, and kills it some seconds after the grace that it was given.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.hub.oldest_torch import TOO_OLD_ADVICE, find_too_old
 from fleetprof_api.request import Ranks, Spec
 
 from fleetprof_operator.hub.planning.first_steps import NO_STEP, find_stepless, is_importing, say_no_rank
@@ -97,6 +98,8 @@ def resolve(
         asking = [t for t in unknown if t.process.polls_kineto]
         trainers = [t for t in asking if now_unix_ns - t.process.first_seen_unix_ns >= SETTLED_NS]
         young = len(asking) - len(trainers)
+    if not trainers and not young and (old := find_too_old(p for s in connected for p in s.processes.values())):
+        return _refuse_too_old(old, what, [p for s in connected for p in s.processes.values()])
     if not trainers:
         message = _join(_say_no_trainer(what, connected), missing.message)
         return Resolution(reason="NothingSpeaksKineto", message=message, starts=True)
@@ -124,6 +127,8 @@ def resolve(
         incomplete = _join(incomplete, missing.message)
         if missing.pending and not without_missing:
             return Resolution(reason=missing.reason, message=incomplete, others=len(chosen))
+    if old := find_too_old(t.process for t in chosen):
+        return _refuse_too_old(old, what, [t.process for t in chosen])
     coming = [t.process for t in chosen if t.process.polls_kineto or is_importing(t.process)]
     if not coming:
         return Resolution(
@@ -199,6 +204,14 @@ def _say_no_trainer(what: str, sidecars: Sequence[SidecarRecord]) -> str:
     kinds = [pb.Role.Name(p.role).lower().replace("role_unspecified", "unknown") for p in processes]
     counted = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
     return f"no trainer of {what} yet: {counted}; a trainer is known by its rank, or after its first optimizer step"
+
+
+def _refuse_too_old(versions: str, what: str, processes: Sequence[pb.Process]) -> Resolution:
+    return Resolution(
+        reason="NothingSpeaksKineto",
+        message=f"PyTorch {versions} of {what} is too old to be captured; {TOO_OLD_ADVICE}",
+        deaf_since_unix_ns=max(p.first_seen_unix_ns for p in processes),
+    )
 
 
 def _find_absent(targets: Sequence[RankTarget], world_size: int, ranks: Ranks | None) -> list[int]:

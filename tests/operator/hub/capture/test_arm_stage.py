@@ -31,6 +31,16 @@ async def test_fail_fast_refuses_what_could_only_wait(ground: Any, kit: Any) -> 
     assert list(ground.store.list("v1/")) == []
 
 
+async def test_fail_fast_refuses_a_pytorch_that_is_too_old(ground: Any, kit: Any) -> None:
+    sidecar = await ground.add_sidecar(0)
+    sidecar.processes = [kit.make_process(0, agent_waits=True, torch_version="2.9.1", **SILENT)]
+    await sidecar.beat()
+    await ground.await_fleet(lambda fleet: fleet[0].processes[0].torch_version == "2.9.1")
+    with pytest.raises(CaptureRefused, match="of Job/llama is too old") as caught:
+        await ground.hub.submit(kit.make_request(), "team", fail_fast=True)
+    assert caught.value.reason == "NothingSpeaksKineto"
+
+
 async def test_a_grace_for_missing_ranks_goes_on_without_them_with_fail_fast_too(ground: Any, kit: Any) -> None:
     sidecar = await ground.add_sidecar(0)
     with pytest.raises(CaptureRefused, match="rank 7 of Job/llama not there"):

@@ -74,6 +74,8 @@ LAUNCHER = pb.Process(process_id="l", role=pb.LAUNCHER, polls_kineto=True)
 WORKER = pb.Process(process_id="w", role=pb.WORKER, polls_kineto=True)
 UNKNOWN = pb.Process(process_id="u", polls_kineto=True, first_seen_unix_ns=NOW - 5 * SECOND)
 YOUNG = pb.Process(process_id="y", polls_kineto=True, first_seen_unix_ns=NOW - 5 * SECOND)
+OLD_RANK: dict[str, Any] = {"polls_kineto": False, "agent_waits": True, "torch_version": "2.9.1"}
+OLD = pb.Process(process_id="o", first_seen_unix_ns=NOW - 60 * SECOND, **OLD_RANK)
 SETTLED = pb.Process(process_id="u", polls_kineto=True, first_seen_unix_ns=NOW - 11 * SECOND)
 
 
@@ -171,6 +173,11 @@ def test_first_steps_that_are_waited_for(
         ([sidecar("a", UNKNOWN)], {}, "NothingSpeaksKineto", "1 unknown; a trainer is known by its rank"),
         ([sidecar("a", trainer("p", 0, polls_kineto=False))], {}, "NothingSpeaksKineto",
          "rank 0 of Job/llama: training, but"),
+        ([sidecar("a", OLD)], {}, "NothingSpeaksKineto", "PyTorch 2.9.1 of Job/llama is too old to be captured; use"),
+        ([sidecar("a", OLD, LAUNCHER)], {}, "NothingSpeaksKineto", "PyTorch 2.9.1 of Job/llama is too old"),
+        ([sidecar("a", trainer("p", 0, **OLD_RANK))], {}, "NothingSpeaksKineto", "PyTorch 2.9.1 of Job/llama is too"),
+        ([sidecar("a", trainer("p", 0, **STEPPING), trainer("q", 1, **OLD_RANK))], {}, "NothingSpeaksKineto",
+         "PyTorch 2.9.1 of Job/llama is too old"),
         ([sidecar("a", trainer("p", 0))], {"ranks": {"list": [0, 3, 9]}}, "RanksMissing",
          "ranks 3, 9 of Job/llama not there; there are rank 0"),
     ],

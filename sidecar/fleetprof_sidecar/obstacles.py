@@ -1,0 +1,29 @@
+"""What keeps the job from being captured whatever is asked: said in the log, where `fleetprof run` reads it.
+
+A line that says so has the sentence as its key `obstacle`. Guarantees: each sentence is said once.
+"""
+
+import logging
+
+from fleetprof_api.hub.oldest_torch import TOO_OLD_ADVICE, is_too_old
+
+from fleetprof_sidecar.processes.views import ProcessView
+
+log = logging.getLogger(__name__)
+
+
+class Obstacles:
+    """Those that were said."""
+
+    def __init__(self) -> None:
+        self._sentences: set[str] = set()
+
+    def look_at(self, process: ProcessView | None) -> None:
+        """Says what is wrong with a process that has changed; None: it is gone."""
+        if process is not None and is_too_old(process.torch_version) and not process.polls_kineto:
+            self._say(f"PyTorch {process.torch_version} is too old; {TOO_OLD_ADVICE}")
+
+    def _say(self, sentence: str) -> None:
+        if sentence not in self._sentences:
+            self._sentences.add(sentence)
+            log.warning("this job cannot be captured: %s", sentence, extra={"fields": {"obstacle": sentence}})
