@@ -1,4 +1,7 @@
-"""A group of commands that loads only the one that is called, and ends by Ctrl-C as a shell's command does."""
+"""A group of commands that loads only the one that is called, and ends by Ctrl-C as a shell's command does.
+
+Guarantees: where the terminal takes a text or not, no command ends with a traceback for that (`terminal.streams`).
+"""
 
 import importlib
 from collections.abc import Iterable, Mapping
@@ -9,6 +12,7 @@ from click.shell_completion import CompletionItem
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
+from fleetprof_cli.terminal.streams import failed_writes, make_encodable
 
 
 class Commands(click.Group):
@@ -64,10 +68,19 @@ class Commands(click.Group):
         names = [CompletionItem(name, help=text) for name, text in self._table.items() if name.startswith(incomplete)]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Reads the group's own words, of which some print a text."""
+        make_encodable()
+        with failed_writes():
+            return super().make_context(info_name, args, parent, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command. At Ctrl-C it ends what it has started before it says so."""
         try:
-            return super().invoke(ctx)
+            with failed_writes():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             raise Failure("interrupted", code=ExitCode.INTERRUPTED) from None
 

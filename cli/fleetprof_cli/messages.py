@@ -1,9 +1,11 @@
 """Words for people: to stderr, never to stdout, each failure with what to do next.
 
-Guarantees: each line begins with our name, and text from elsewhere can neither break it nor begin one.
+Guarantees: each line begins with our name, and text from elsewhere can neither break it nor begin one; where nobody can
+be told (a closed pipe, a full disk behind stderr), nothing fails for that.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 from fleetprof_api.plain_text import make_printable
@@ -32,4 +34,5 @@ class Failure(click.ClickException):
 
 def say(text: str) -> None:
     """One line for people, marked as ours: it may stand between a job's own output."""
-    click.echo(f"fleetprof: {make_printable(text)}", err=True)
+    with suppress(OSError):
+        click.echo(f"fleetprof: {make_printable(text)}", err=True)

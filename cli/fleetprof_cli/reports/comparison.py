@@ -17,6 +17,7 @@ from fleetprof_api.report.report import Report, UnreadableReport, read_report
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.terminal.reports import print_json
+from fleetprof_cli.terminal.streams import fit
 
 _LEAST_PERCENT: Final = 100 * MINIMUM_EFFECT
 
@@ -50,7 +51,7 @@ def show_diff(before: Report, after: Report, output: str, fail_above: float | No
     if output == "json":
         print_json(write_diff(diff))
     else:
-        click.echo(render_diff(diff, min(shutil.get_terminal_size((100, 24)).columns, 140)), nl=False)
+        click.echo(fit(render_diff(diff, min(shutil.get_terminal_size((100, 24)).columns, 140))), nl=False)
     if not diff.comparable:
         raise Failure("the two cannot be compared", code=ExitCode.NOT_COMPARABLE)
     if fail_above is not None:
