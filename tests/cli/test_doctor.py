@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from fleetprof_cli.doctor.interpreter import (
     judge_torch,
     probe_interpreter,
 )
+from fleetprof_cli.local.hub_client import advise_start
 from fleetprof_cli.local.run.run_folder import RunRecord, new_run_folder, run_folders
 from fleetprof_cli.local.run.socket_directories import socket_directories
 from fleetprof_cli.local.state import StateDirectory
@@ -96,6 +98,31 @@ def test_secrets_that_others_can_read_are_named(state: StateDirectory) -> None:
     state.token_file.chmod(0o644)
     (check,) = check_state(state)
     assert (check.verdict, check.advice) == (Verdict.FAIL, f"close it: chmod go= {state.token_file}")
+
+
+@pytest.mark.parametrize(
+    ("place", "is_writable", "flags", "verdict", "reason"),
+    [
+        ("there", True, 0, Verdict.WARN, "is not there yet"),
+        ("there", False, os.ST_RDONLY, Verdict.FAIL, "cannot be used: Read-only file system"),
+        ("there", False, 0, Verdict.FAIL, "cannot be used: Permission denied"),
+        ("file", True, 0, Verdict.FAIL, "file: Not a directory"),
+        ("x" * 300, True, 0, Verdict.FAIL, "cannot be used: File name too long"),
+    ],
+)
+def test_a_state_directory_that_cannot_be_made_is_named_before_it_is_needed(
+    place: str, is_writable: bool, flags: int, verdict: Verdict, reason: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    (tmp_path / "there").mkdir()
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(os, "access", lambda *_: is_writable)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=flags))
+    state = StateDirectory(tmp_path / place / "state")
+    (check,) = check_state(state)
+    assert (check.verdict, reason in check.found) == (verdict, True)
+    assert ("--state" in check.advice) == (verdict is Verdict.FAIL)
+    assert ("--state or FLEETPROF_STATE" in advise_start(state)) == (verdict is Verdict.FAIL)
 
 
 def test_what_dead_runs_left_is_named(state: StateDirectory, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 from fleetprof_cli.doctor.check import NO_AGENT, Check, Verdict
 from fleetprof_cli.local.run.run_folder import RunFolder, run_folders
 from fleetprof_cli.local.run.socket_directories import is_listened_at, make_socket_directory, socket_directories
-from fleetprof_cli.local.state import StateDirectory
+from fleetprof_cli.local.state import ANOTHER, StateDirectory, find_existing
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.shell_words import quote_path
 from fleetprof_cli.store_location import StoreLocation
@@ -70,22 +70,18 @@ def check_socket_directory() -> Check:
 
 def check_state(state: StateDirectory) -> Iterable[Check]:
     """The state directory and its secrets."""
+    if obstacle := state.find_obstacle():
+        found = f"{quote_path(state.path)} cannot be used: {obstacle}"
+        yield Check("state directory", Verdict.FAIL, found, ANOTHER)
+        return
     if not state.path.is_dir():
         yield Check(
             "state directory", Verdict.WARN, f"{quote_path(state.path)} is not there yet", "`fleetprof up` makes it"
         )
         return
-    if not os.access(state.path, os.W_OK):
-        yield Check(
-            "state directory",
-            Verdict.FAIL,
-            f"{quote_path(state.path)} cannot be written",
-            "choose another: --state DIR",
-        )
-        return
     if not _is_own(state.path):
         found = f"{quote_path(state.path)} belongs to another user"
-        yield Check("state directory", Verdict.FAIL, found, "choose another: --state DIR")
+        yield Check("state directory", Verdict.FAIL, found, ANOTHER)
         return
     open_to_others = [
         quote_path(path)
@@ -115,9 +111,11 @@ def _is_open(path: Path) -> bool:
 
 def judge_space(name: str, path: Path, advice: str) -> Check:
     """Free space where `path` lies or will lie."""
-    while not path.exists():
-        path = path.parent
-    free = shutil.disk_usage(path).free
+    try:
+        path = find_existing(path)
+        free = shutil.disk_usage(path).free
+    except OSError as error:
+        return Check(name, Verdict.WARN, f"{quote_path(path)} cannot be looked at: {error.strerror}", advice)
     verdict = Verdict.OK if free >= _WARN_BELOW_BYTES else Verdict.WARN if free >= _FAIL_BELOW_BYTES else Verdict.FAIL
     return Check(
         name, verdict, f"{size_text(free)} free at {quote_path(path)}", "" if verdict == Verdict.OK else advice

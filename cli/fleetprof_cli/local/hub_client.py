@@ -20,7 +20,7 @@ from fleetprof_store.local import usual_state_path
 
 from fleetprof_cli.capture.seam import Away
 from fleetprof_cli.exit_codes import ExitCode
-from fleetprof_cli.local.state import StateDirectory
+from fleetprof_cli.local.state import ANOTHER, StateDirectory
 from fleetprof_cli.messages import Failure
 
 _CALL_S: Final = 20.0
@@ -44,6 +44,8 @@ class NoHub(Away):
 
 def advise_start(state: StateDirectory) -> str:
     """The next step where no hub answers: the command that starts the one of a state directory."""
+    if obstacle := state.find_obstacle():
+        return f"none can be started with it: {obstacle}; {ANOTHER}"
     chosen = "" if state.path == usual_state_path().absolute() else f" --state {shlex.quote(str(state.path))}"
     return f"start it in another terminal: fleetprof up{chosen}"
 

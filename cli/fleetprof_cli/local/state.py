@@ -31,7 +31,7 @@ from fleetprof_store import local
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.store_location import StoreLocation
 
-_ANOTHER: Final = "choose another with --state or FLEETPROF_STATE"
+ANOTHER: Final = "choose another with --state or FLEETPROF_STATE"
 
 
 class StateDirectory:
@@ -49,8 +49,20 @@ class StateDirectory:
         with self.errors():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self.path.stat().st_uid != os.geteuid():
-                raise Failure(f"the state directory {self.path} belongs to another user", next_step=_ANOTHER)
+                raise Failure(f"the state directory {self.path} belongs to another user", next_step=ANOTHER)
             self.path.chmod(0o700)
+
+    def find_obstacle(self) -> str:
+        """Why it can be neither made nor written, in the operating system's words; empty where it can."""
+        try:
+            place = find_existing(self.path)
+            if not place.is_dir():
+                return f"{place}: {os.strerror(errno.ENOTDIR)}"
+            if os.access(place, os.W_OK | os.X_OK):
+                return ""
+            return os.strerror(errno.EROFS if os.statvfs(place).f_flag & os.ST_RDONLY else errno.EACCES)
+        except OSError as error:
+            return str(error.strerror or error)
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -61,7 +73,7 @@ class StateDirectory:
             is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             raise Failure(
                 f"cannot use the state directory {self.path}: {error.strerror or error}",
-                next_step=f"free some space on its volume, or {_ANOTHER}" if is_full else _ANOTHER,
+                next_step=f"free some space on its volume, or {ANOTHER}" if is_full else ANOTHER,
             ) from None
 
     def token(self) -> str:
@@ -134,6 +146,14 @@ class StateDirectory:
         if record is None or record.host_name != socket.gethostname():
             return record is not None
         return Path(f"/proc/{record.pid}").exists()
+
+
+def find_existing(path: Path) -> Path:
+    """The path, or the part of it that is there. Raises OSError where that cannot be told."""
+    while not os.path.lexists(path) and path != path.parent:
+        path.exists()  # raises for a name that is too long, or a folder that nobody may look into
+        path = path.parent
+    return path
 
 
 def _write_once(path: Path, text: str) -> None:

@@ -3,7 +3,8 @@
 Guarantees: the file appears whole or not at all; what was left out, and how well the clocks agree, is said.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -86,19 +87,44 @@ def write_cut(out: Path | None, cut: "Callable[[Write], MergedTrace]") -> None:
     if not path.name.endswith(_SUFFIX):
         raise Failure(f"--out {path}: a trace is written as *{_SUFFIX}", code=ExitCode.INVALID)
     partial = path.with_name(path.name + ".part")
+    cleanup = ExitStack()
     try:
-        # Level 1 is a third of the time and costs a tenth of the size.
-        with igzip.IGzipFile(partial, "wb", compresslevel=1, mtime=0) as file:  # type: ignore[no-untyped-call]
-            made = cut(file.write)
-        partial.replace(path)
+        with _writing(path):
+            # Level 1 is a third of the time and costs a tenth of the size.
+            file: Any = igzip.IGzipFile(partial, "wb", compresslevel=1, mtime=0)  # type: ignore[no-untyped-call]
+        cleanup.callback(_close, file)
+
+        def write(data: bytes) -> None:
+            with _writing(path):
+                file.write(data)
+
+        made = cut(write)
+        with _writing(path):
+            file.close()
+            partial.replace(path)
     except NoSuchPart as error:
         raise Failure(str(error), code=ExitCode.INVALID) from None
     except OSError as error:
-        raise Failure(f"cannot write {path} or read a trace: {error.strerror or error}") from None
+        raise Failure(f"a trace could not be read: {error}") from None
     finally:
-        partial.unlink(missing_ok=True)
+        cleanup.close()
+        with suppress(OSError):  # on a volume that cannot be written
+            partial.unlink(missing_ok=True)
     click.echo(path)
     _tell(made)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Failure(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _close(file: Any) -> None:
+    with suppress(OSError):  # what could not be written was said
+        file.close()
 
 
 def _tell(made: "MergedTrace") -> None:

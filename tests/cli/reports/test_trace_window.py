@@ -38,6 +38,19 @@ def test_without_a_name_it_is_written_here(fleetprof: Fleetprof, tmp_path: Path)
     assert import_trace(gzip.decompress((tmp_path / "trace-window.json.gz").read_bytes())).slices
 
 
+@pytest.mark.parametrize(
+    ("out", "reason"),
+    [("cut.json.gz", "No space left on device"), ("gone/cut.json.gz", "No such file or directory"),
+     ("rank0.json/cut.json.gz", "Not a directory")],
+)  # fmt: skip
+def test_a_file_that_cannot_be_written_is_named(fleetprof: Fleetprof, tmp_path: Path, out: str, reason: str) -> None:
+    write_ranks(tmp_path, PlantedRank(0))
+    (tmp_path / "cut.json.gz.part").symlink_to("/dev/full")
+    result = fleetprof("analyze", str(tmp_path / "rank0.json"), "--trace-window", "all", "--out", str(tmp_path / out))
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == f"fleetprof: cannot write {tmp_path / out}: {reason}\n"
+
+
 def test_report_writes_a_cut_of_a_stored_capture(fleetprof: Fleetprof, state: StateDirectory, tmp_path: Path) -> None:
     store = DirectoryStore(state.default_store, b"s" * 32, "")
     capture = plant_capture(store, ranks=4, iterations=3, failed=(1,))

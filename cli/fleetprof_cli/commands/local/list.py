@@ -41,6 +41,7 @@ def command(state: StateDirectory, *, output: str) -> None:
         jobs, captures = asyncio.run(_ask(state))
     except NoHub as error:
         say(f"{error.message}; this is what the object store holds")
+        say(f"  {error.next_step}")
         jobs, captures = [], [_from_store(capture.ledger) for capture in read_captures(open_store(state.store()))]
     if output == "json":
         document: dict[str, Any] = {
