@@ -11,6 +11,7 @@ from fleetprof_sidecar.delivery.upload_connections import UploadConnections
 from fleetprof_sidecar.hub.link import PROTOCOL_VERSION
 from fleetprof_sidecar.hub.messages import make_device_sample, make_host_sample, make_process
 from fleetprof_sidecar.labels import read_labels
+from fleetprof_sidecar.obstacles import Obstacles
 from fleetprof_sidecar.processes.ports import Processes
 from fleetprof_sidecar.samples.sampler import Sampler
 from fleetprof_sidecar.settings import Settings
@@ -30,6 +31,7 @@ class SidecarConversation:
         captures: CaptureController,
         telemetry: TelemetryReporter,
         uploads: UploadConnections,
+        obstacles: Obstacles,
     ) -> None:
         self._settings = settings
         self._sidecar_id = sidecar_id
@@ -39,6 +41,7 @@ class SidecarConversation:
         self._captures = captures
         self._telemetry = telemetry
         self._uploads = uploads
+        self._obstacles = obstacles
 
     def make_hello(self) -> hub_pb2.Hello:
         """Who this sidecar is, and all that it holds."""
@@ -60,6 +63,7 @@ class SidecarConversation:
             ),
             processes=[make_process(view) for view in self._processes.snapshot()],
             held=self._captures.held_events(),
+            at_unix_ns=time.time_ns(),
         )
 
     def make_heartbeat(self) -> hub_pb2.Heartbeat:
@@ -76,7 +80,8 @@ class SidecarConversation:
         self._captures.receive(message)
 
     def note_connected(self, welcome: hub_pb2.Welcome) -> None:
-        """Let waiting uploads ask again, trust whom this hub names and take its interval of telemetry."""
+        """Let waiting uploads ask again, trust whom this hub names, take its interval of telemetry, compare clocks."""
+        self._obstacles.compare_clocks(welcome.at_unix_ns, time.time_ns())
         self._telemetry.set_interval(welcome.telemetry_interval_ns)
         self._uploads.trust(welcome.store_authority)
         self._work.ask_again()

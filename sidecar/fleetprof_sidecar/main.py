@@ -84,9 +84,9 @@ class Sidecar:
             experience=Experience(),
             storage_limit_bytes=settings.storage_limit_bytes,
         )
-        self._obstacles = Obstacles()
         self._exporter = _make_exporter(settings)
         self._telemetry = TelemetryReporter(trainers.table, outbox, self._sampler, exporter=self._exporter)
+        self._obstacles = Obstacles()
         conversation = SidecarConversation(
             settings,
             spool.sidecar_id,
@@ -96,6 +96,7 @@ class Sidecar:
             self._captures,
             self._telemetry,
             connections,
+            self._obstacles,
         )
         self._link = HubLink(settings.hub, outbox, conversation)
 

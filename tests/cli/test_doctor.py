@@ -229,13 +229,16 @@ def make_trainer(**fields: Any) -> pb.Process:
     return pb.Process(**{name: value for name, value in (values | fields).items() if value is not None})
 
 
-def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False) -> pb.SidecarStatus:
-    identity = pb.Identity(namespace="local", pod_name="pod", workload=pb.Workload(kind="Job", name="train"))
+def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False, ahead_s: int = 0) -> pb.SidecarStatus:
+    identity = pb.Identity(
+        namespace="local", pod_name="pod", host_name="host", workload=pb.Workload(kind="Job", name="train")
+    )
     return pb.SidecarStatus(
         identity=identity,
         processes=processes,
         connected_unix_ns=0 if left else NOW - 100 * S,
         last_heartbeat_unix_ns=NOW - int(heard_s * S),
+        clock_ahead_ns=ahead_s * S,
     )
 
 
@@ -247,7 +250,7 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False)
         (
             make_sidecar(make_trainer(polls_kineto=False, torch_version="2.9.1", first_seen_unix_ns=NOW - S)),
             Verdict.FAIL,
-            "PyTorch 2.9.1 is too old to be captured use PyTorch 2.10 or later",
+            "cannot be captured PyTorch 2.9.1 is too old: use PyTorch 2.10 or later",
         ),
         (make_sidecar(make_trainer(role=pb.LAUNCHER)), Verdict.FAIL, "1 process, no trainer among them"),
         (
@@ -267,7 +270,13 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False)
         (make_sidecar(make_trainer(busy=True)), Verdict.OK, "1 process is being profiled"),
         (make_sidecar(make_trainer(), heard_s=60), Verdict.WARN, "last heard of 60s ago"),
         (make_sidecar(heard_s=60, left=True), Verdict.OK, "left 60s ago"),
-        (make_sidecar(make_trainer(), heard_s=-5), Verdict.WARN, "its clock is 5.0 s ahead"),
+        (make_sidecar(make_trainer(), ahead_s=5), Verdict.WARN, "its clock is 5.0 s ahead"),
+        (make_sidecar(make_trainer(), ahead_s=-5), Verdict.WARN, "its clock is 5.0 s behind"),
+        (
+            make_sidecar(make_trainer(), ahead_s=-300),
+            Verdict.FAIL,
+            "the clock of host is 5 minutes behind the hub's; set",
+        ),
     ],
 )
 def test_what_the_hub_sees_is_judged(sidecar: pb.SidecarStatus, verdict: Verdict, finding: str) -> None:

@@ -23,6 +23,7 @@ from fleetprof_sidecar.delivery.upload import UploadBroken
 from fleetprof_sidecar.delivery.upload_connections import UploadConnections
 from fleetprof_sidecar.hub.address import HubAddress
 from fleetprof_sidecar.hub.link import PROTOCOL_VERSION
+from fleetprof_sidecar.obstacles import Obstacles
 from fleetprof_store.base import StoreError, UploadPart
 from fleetprof_store.memory import MemoryStore
 from fleetprof_store.s3.store import S3Store
@@ -82,7 +83,7 @@ def connect(authority: Path, folder: Path) -> tuple[UploadConnections, pb.Welcom
 def hear(uploads: UploadConnections, welcome: pb.Welcome) -> None:
     """What a sidecar does with its welcome."""
     rest: Any = SimpleNamespace(set_interval=lambda interval_ns: None, ask_again=lambda: None)
-    SidecarConversation(rest, "s", rest, rest, rest, rest, rest, uploads).note_connected(welcome)
+    SidecarConversation(rest, "s", rest, rest, rest, rest, rest, uploads, Obstacles()).note_connected(welcome)
 
 
 async def test_a_sidecar_uploads_to_whom_the_hub_names_and_an_analysis_reads_it(

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.hub.oldest_torch import find_too_old
+from fleetprof_api.hub.clocks import say_clock
+from fleetprof_api.hub.oldest_torch import TOO_OLD_ADVICE, find_too_old
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
@@ -43,6 +44,8 @@ class RunningJob:
     processes: tuple[pb.Process, ...]
     namesakes: tuple[str, ...] = ()
     """Where two jobs or more have this name: how to tell them apart. Empty for one."""
+    clocks: tuple[str, ...] = ()
+    """Which hosts' clocks do not fit the hub's, a sentence each."""
 
     def trainers(self) -> list[pb.Process]:
         """The processes that can be captured: they speak Kineto and are not launchers or workers."""
@@ -52,9 +55,12 @@ class RunningJob:
             if process.polls_kineto and process.role in (pb.TRAINER, pb.ROLE_UNSPECIFIED)
         ]
 
-    def too_old(self) -> str:
-        """The versions of PyTorch that keep it from being captured; empty where a process can be, or may come."""
-        return "" if self.trainers() else find_too_old(self.processes)
+    def obstacle(self) -> str:
+        """What keeps it from being captured, with the next step; empty where a process can be, or may come."""
+        if self.clocks:
+            return "; ".join(self.clocks)
+        old = "" if self.trainers() else find_too_old(self.processes)
+        return f"PyTorch {old} is too old: {TOO_OLD_ADVICE}" if old else ""
 
     def document(self) -> dict[str, Any]:
         """Its item in `list -o json`."""
@@ -99,9 +105,14 @@ def group_jobs(sidecars: Iterable[pb.SidecarStatus]) -> list[RunningJob]:
             hosts=tuple(sorted({sidecar.identity.node_name or sidecar.identity.host_name for sidecar in group})),
             processes=tuple(process for sidecar in group for process in sidecar.processes),
             namesakes=_tell_apart(group),
+            clocks=tuple(sorted({say_clock(_host(s), s.clock_ahead_ns) for s in group} - {""})),
         )
         for (namespace, name, kind, api_version), group in sorted(members.items())
     ]
+
+
+def _host(sidecar: pb.SidecarStatus) -> str:
+    return sidecar.identity.host_name or sidecar.identity.node_name
 
 
 def _tell_apart(group: list[pb.SidecarStatus]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.hub.oldest_torch import TOO_OLD_ADVICE
+from fleetprof_api.hub.clocks import say_clock
 
 from fleetprof_cli.capture.jobs import group_jobs
 from fleetprof_cli.doctor.check import Check, Verdict
@@ -18,7 +18,7 @@ from fleetprof_cli.messages import Failure
 from fleetprof_cli.terminal.status_text import duration_text
 
 _SILENT_NS: Final = 30_000_000_000
-_AHEAD_NS: Final = 1_000_000_000
+_OFFSET_NS: Final = 1_000_000_000
 _START_NS: Final = 120_000_000_000  # what importing PyTorch takes at most on a slow disk or a full machine
 _SLOW_POLL_NS: Final = 2_000_000_000
 
@@ -49,8 +49,8 @@ def judge_fleet(sidecars: Sequence[pb.SidecarStatus], now_unix_ns: int) -> Itera
     for running in group_jobs(sidecars):
         trainers = running.trainers()
         name = f"job {running.job.name}"
-        if old := running.too_old():
-            yield Check(name, Verdict.FAIL, f"PyTorch {old} is too old to be captured", TOO_OLD_ADVICE)
+        if obstacle := running.obstacle():
+            yield Check(name, Verdict.FAIL, "cannot be captured", obstacle)
             continue
         if not trainers:
             yield _judge_start(name, running.processes, now_unix_ns)
@@ -86,9 +86,13 @@ def _judge_sidecar(sidecar: pb.SidecarStatus, now_unix_ns: int) -> Check:
         advice = "if its job still runs, look at its log: runs/*/sidecar.log in the state directory"
         return Check(name, Verdict.OK, found, advice)
     found = f"{_count(len(sidecar.processes), 'process', 'processes')}, last heard of {say_duration(age)} ago"
-    if age < -_AHEAD_NS:
+    offset = sidecar.clock_ahead_ns
+    if clock := say_clock(identity.host_name or identity.node_name, offset):
+        return Check(name, Verdict.FAIL, found, clock)
+    if abs(offset) > _OFFSET_NS:
         advice = "the clocks of the machines differ: captures that start by time will not line up; run chrony or ntpd"
-        return Check(name, Verdict.WARN, f"its clock is {duration_text(-age)} ahead", advice)
+        where = "ahead" if offset > 0 else "behind"
+        return Check(name, Verdict.WARN, f"its clock is {duration_text(abs(offset))} {where}", advice)
     if age > _SILENT_NS:
         return Check(name, Verdict.WARN, found, "look at its log: runs/*/sidecar.log in the state directory")
     return Check(name, Verdict.OK, found)

@@ -55,6 +55,7 @@ class SidecarSessions:
                     heartbeat_interval_ns=self._settings.heartbeat_interval_ns,
                     telemetry_interval_ns=self._settings.telemetry_interval_ns,
                     store_authority=self._settings.store_authority,
+                    at_unix_ns=self._clock(),
                 )
             )
         )

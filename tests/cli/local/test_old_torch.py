@@ -30,7 +30,7 @@ def test_every_command_names_the_version(
     assert "PyTorch 2.9.1+cpu is too old: use PyTorch 2.10 or later" in listed
     checks = json.loads(fleetprof("doctor", "-o", "json").stdout)["checks"]
     (check,) = [check for check in checks if check["name"] == "job old"]
-    assert (check["verdict"], check["found"]) == ("fail", "PyTorch 2.9.1+cpu is too old to be captured")
+    assert (check["verdict"], check["advice"]) == ("fail", "PyTorch 2.9.1+cpu is too old: use PyTorch 2.10 or later")
     capture = fleetprof("capture", "old")
     assert (capture.returncode, capture.stdout) == (5, "")
     assert "PyTorch 2.9.1+cpu of Job/old is too old to be captured; use PyTorch 2.10 or later" in capture.stderr

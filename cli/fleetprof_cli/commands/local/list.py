@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import click
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.hub.oldest_torch import TOO_OLD_ADVICE
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.plain_text import make_printable
 from fleetprof_operator.hub.ledger.messages import to_status
@@ -94,10 +93,10 @@ def _job_table(jobs: list[RunningJob]) -> Table:
 def _state_of(running: RunningJob) -> str:
     if running.namesakes:
         return f"{len(running.namesakes)} jobs of this name: {'; '.join(map(make_printable, running.namesakes))}"
-    if trainers := running.trainers():
-        return "busy" if any(process.busy for process in trainers) else "ready"
-    old = running.too_old()
-    return f"PyTorch {make_printable(old)} is too old: {TOO_OLD_ADVICE}" if old else "no trainer yet"
+    if obstacle := running.obstacle():
+        return make_printable(obstacle)
+    trainers = running.trainers()
+    return "busy" if any(process.busy for process in trainers) else "ready" if trainers else "no trainer yet"
 
 
 def make_capture_table(captures: list[pb.CaptureStatus]) -> Table:

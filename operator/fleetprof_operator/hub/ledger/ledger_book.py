@@ -11,8 +11,9 @@ not uploaded ends with a reason and a sentence; the conditions can be derived an
     True     Complete; PartiallyCaptured (some ranks failed, the others are in the store and analysed; or all are, and
              did not begin with one step, though they were told to)
     False    NothingMatched, PodsPending, SidecarsMissing, NotInjected, NothingSpeaksKineto, NoOptimizerStep,
-             RanksMissing, AmbiguousTarget, AlreadyCapturing, BeyondBounds, CanaryHarmed, CanaryFailed,
-             CanaryImpossible, NoMemory, AllRanksFailed, Cancelled, DeadlineExceeded, AnalysisFailed, Internal
+             RanksMissing, AmbiguousTarget, ClocksDiffer, AlreadyCapturing, BeyondBounds, CanaryHarmed,
+             CanaryFailed, CanaryImpossible, NoMemory, AllRanksFailed, Cancelled, DeadlineExceeded,
+             AnalysisFailed, Internal
 """
 
 from collections.abc import Callable, Sequence

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.hub.clocks import say_clock
 from fleetprof_api.hub.oldest_torch import TOO_OLD_ADVICE, find_too_old
 from fleetprof_api.request import Ranks, Spec
 
@@ -91,6 +92,8 @@ def resolve(
     in_steps = spec.window.iterations is not None
     waiting = [t for t in unknown if t.process.agent_waits and (in_steps or is_importing(t.process))]
     young = 0
+    if not trainers and (refused := _refuse_clocks(connected)):
+        return refused
     if not trainers and waiting:
         message = say_no_rank(what, [t.process for t in waiting])
         return Resolution(reason=NO_STEP, message=_join(message, missing.message))
@@ -127,6 +130,9 @@ def resolve(
         incomplete = _join(incomplete, missing.message)
         if missing.pending and not without_missing:
             return Resolution(reason=missing.reason, message=incomplete, others=len(chosen))
+    of_chosen = {t.sidecar_id for t in chosen}
+    if refused := _refuse_clocks([s for s in connected if s.sidecar_id in of_chosen]):
+        return refused
     if old := find_too_old(t.process for t in chosen):
         return _refuse_too_old(old, what, [t.process for t in chosen])
     coming = [t.process for t in chosen if t.process.polls_kineto or is_importing(t.process)]
@@ -204,6 +210,15 @@ def _say_no_trainer(what: str, sidecars: Sequence[SidecarRecord]) -> str:
     kinds = [pb.Role.Name(p.role).lower().replace("role_unspecified", "unknown") for p in processes]
     counted = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
     return f"no trainer of {what} yet: {counted}; a trainer is known by its rank, or after its first optimizer step"
+
+
+def _refuse_clocks(sidecars: Sequence[SidecarRecord]) -> Resolution | None:
+    """None where all clocks fit: an order's deadlines would be over there, or too far away to be taken."""
+    clocks = {say_clock(s.identity.host_name or s.identity.node_name, s.clock_ahead_ns) for s in sidecars} - {""}
+    if not clocks:
+        return None
+    since = max(s.connected_unix_ns for s in sidecars)
+    return Resolution(reason="ClocksDiffer", message="; ".join(sorted(clocks)[:5]), deaf_since_unix_ns=since)
 
 
 def _refuse_too_old(versions: str, what: str, processes: Sequence[pb.Process]) -> Resolution:

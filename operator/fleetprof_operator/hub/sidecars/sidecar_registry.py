@@ -37,6 +37,17 @@ class SidecarRecord:
     last_heartbeat_unix_ns: int = 0
     lost_unix_ns: int = 0
     link: Link | None = None
+    ahead_ns: tuple[int, ...] = ()  # its clock before the hub's, by its latest two messages that say the time
+
+    @property
+    def clock_ahead_ns(self) -> int:
+        """Its clock before the hub's, at least: a message that was long on its way lets a clock look late."""
+        return max(self.ahead_ns, default=0)
+
+    def note_clock(self, at_unix_ns: int, now_unix_ns: int) -> None:
+        """It says what time it is; 0: it does not."""
+        if at_unix_ns > 0:
+            self.ahead_ns = (*self.ahead_ns[-1:], at_unix_ns - now_unix_ns)
 
     def to_status(self) -> pb.SidecarStatus:
         """As the Fleet call shows it."""
@@ -46,6 +57,7 @@ class SidecarRecord:
             processes=self.processes.values(),
             connected_unix_ns=self.connected_unix_ns if self.link is not None else 0,
             last_heartbeat_unix_ns=self.last_heartbeat_unix_ns,
+            clock_ahead_ns=self.clock_ahead_ns,
         )
 
 
@@ -91,6 +103,7 @@ class SidecarRegistry:
             last_heartbeat_unix_ns=now_unix_ns,
             link=link,
         )
+        record.note_clock(hello.at_unix_ns, now_unix_ns)
         self._lost.pop(sidecar_id, None)
         self._records[sidecar_id] = record
         self._of_namespace.setdefault(namespace, {})[sidecar_id] = record
@@ -103,6 +116,7 @@ class SidecarRegistry:
         self.holdings.hold(record.identity.namespace, record.sidecar_id, _weigh(record.identity, heartbeat))
         record.processes = _by_id(heartbeat.processes)
         record.last_heartbeat_unix_ns = now_unix_ns
+        record.note_clock(heartbeat.at_unix_ns, now_unix_ns)
 
     def disconnect(self, record: SidecarRecord, link: Link, now_unix_ns: int) -> bool:
         """Notes the end of a stream. False when a newer one has taken its place."""

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 SECOND = 10**9
+DAY = 86_400 * SECOND
 NOW = 1_000 * SECOND
 
 
@@ -22,7 +23,13 @@ class _Up:
 
 
 def sidecar(
-    name: str, *processes: pb.Process, job: str = "llama", up: bool = True, lost: int = NOW - SECOND, **identity: Any
+    name: str,
+    *processes: pb.Process,
+    job: str = "llama",
+    up: bool = True,
+    lost: int = NOW - SECOND,
+    ahead_ns: tuple[int, ...] = (),
+    **identity: Any,
 ) -> SidecarRecord:
     given_identity: dict[str, Any] = {
         "namespace": "team",
@@ -36,6 +43,7 @@ def sidecar(
         identity=pb.Identity(**(given_identity | identity)),
         processes={p.process_id: p for p in processes},
         link=_Up() if up else None,
+        ahead_ns=ahead_ns,
         lost_unix_ns=0 if up else lost,
     )
 
@@ -96,6 +104,10 @@ SETTLED = pb.Process(process_id="u", polls_kineto=True, first_seen_unix_ns=NOW -
         ([sidecar("a", trainer("x"), trainer("k", 0))], {0: "a/k", 1: "a/x"}),
         # a process whose role stays unknown is taken only where no trainer is
         ([sidecar("a", SETTLED)], {0: "a/u"}),
+        # a clock that is a little off, or looks late by one message; one of a host that is not asked
+        ([sidecar("a", trainer("p", 0), ahead_ns=(-50 * SECOND, 50 * SECOND))], {0: "a/p"}),
+        ([sidecar("a", trainer("p", 0), ahead_ns=(0, -DAY))], {0: "a/p"}),
+        ([sidecar("a", trainer("p", 0)), sidecar("b", LAUNCHER, ahead_ns=(-DAY,))], {0: "a/p"}),
         # a rank that does not poll is named, as long as another does
         ([sidecar("a", trainer("p", 0), trainer("q", 1, polls_kineto=False))], {0: "a/p", 1: "a/q"}),
     ],
@@ -173,6 +185,11 @@ def test_first_steps_that_are_waited_for(
         ([sidecar("a", UNKNOWN)], {}, "NothingSpeaksKineto", "1 unknown; a trainer is known by its rank"),
         ([sidecar("a", trainer("p", 0, polls_kineto=False))], {}, "NothingSpeaksKineto",
          "rank 0 of Job/llama: training, but"),
+        ([sidecar("a", trainer("p", 0), ahead_ns=(-400 * DAY,))], {}, "ClocksDiffer",
+         "the clock of node-a is 400 days behind the hub's; set it (NTP)"),
+        ([sidecar("a", trainer("p", 0)), sidecar("b", trainer("q", 1), ahead_ns=(120 * SECOND,))], {}, "ClocksDiffer",
+         "the clock of node-b is 2 minutes ahead of the hub's"),
+        ([sidecar("a", trainer("p", **IMPORTING), ahead_ns=(-DAY, -DAY))], {}, "ClocksDiffer", "is 24 hours behind"),
         ([sidecar("a", OLD)], {}, "NothingSpeaksKineto", "PyTorch 2.9.1 of Job/llama is too old to be captured; use"),
         ([sidecar("a", OLD, LAUNCHER)], {}, "NothingSpeaksKineto", "PyTorch 2.9.1 of Job/llama is too old"),
         ([sidecar("a", trainer("p", 0, **OLD_RANK))], {}, "NothingSpeaksKineto", "PyTorch 2.9.1 of Job/llama is too"),
