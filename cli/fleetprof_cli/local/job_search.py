@@ -1,7 +1,7 @@
 """The job that a capture means, waited for while it comes: its sidecar needs a moment to reach the hub.
 
 Guarantees: a job whose `fleetprof run` is alive in this state directory is found without being named a second time; a
-name that nobody has is refused within seconds, unless the user wants to wait for it.
+name that nobody has is refused within seconds, unless the user wants to wait for it; one that nobody can have at once.
 """
 
 import asyncio
@@ -9,10 +9,12 @@ import time
 from typing import Final
 
 from fleetprof_cli.capture.jobs import NoSuchJob, RunningJob, choose_job, group_jobs
+from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.local.hub_client import HubClient
+from fleetprof_cli.local.run.job_name import MAX_NAMESPACE_LENGTH, refuse_name
 from fleetprof_cli.local.run.run_folder import live_runs
 from fleetprof_cli.local.state import StateDirectory
-from fleetprof_cli.messages import say
+from fleetprof_cli.messages import Failure, say
 
 _LOOK_EVERY_S: Final = 0.25
 _STARTS_S: Final = 3.0  # `fleetprof run` may have been typed at the same moment
@@ -29,6 +31,8 @@ async def find_job(
         try:
             return choose_job(group_jobs(await hub.fleet()), name, namespace)
         except NoSuchJob as nobody:
+            if problem := _refuse(name, namespace):
+                raise Failure(nobody.message, next_step=f"none can be: {problem}", code=ExitCode.INVALID) from None
             starting = _is_starting(state, name, namespace)
             patience_s = _CONNECTS_S if starting else _STARTS_S
             if not wait and time.monotonic() - began >= patience_s:
@@ -39,6 +43,12 @@ async def find_job(
                 say(news)
                 last_news = news
         await asyncio.sleep(_LOOK_EVERY_S)
+
+
+def _refuse(name: str | None, namespace: str | None) -> str:
+    """Why no job can ever have this name, which may stand behind its kind; empty where one can."""
+    problem = refuse_name(name.rpartition("/")[2]) if name is not None else ""
+    return problem or (refuse_name(namespace, MAX_NAMESPACE_LENGTH) if namespace is not None else "")
 
 
 def _is_starting(state: StateDirectory, name: str | None, namespace: str | None) -> bool:

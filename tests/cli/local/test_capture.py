@@ -113,6 +113,10 @@ def test_a_capture_outlives_its_hub(
 
 WRONG = [
     (["capture", "nobody"], 5, "no job nobody is running"),
+    (["capture", "gc_one_rank", "--wait-for-job"], 2, "none can be: 'gc_one_rank' must be 1 to 52 of a-z, 0-9 and '-'"),
+    (["capture", "Job/Sim", "--wait-for-job"], 2, "for example 'sim'"),
+    (["capture", "sim", "--namespace", "my_team", "--wait-for-job"], 2, "for example 'my-team'"),
+    (["capture", "s" * 53, "--wait-for-job"], 2, "no job " + "s" * 53),
     (["capture", "sim", "--iterations", "5", "--duration", "500ms"], 2, "exclude each other"),
     (["capture", "sim", "--ranks", "9"], 5, "9"),
     (["report", "nothing"], 2, "there is no capture yet"),
@@ -120,7 +124,7 @@ WRONG = [
 
 
 def test_what_is_wrong_is_said_with_its_code(job: StartedCommand, fleetprof: Callable[..., Finished]) -> None:
-    # One hub and one job for all: to start them is most of what the four cost, and none of them changes anything.
+    # One hub and one job for all: to start them is most of what these cost, and none of them changes anything.
     for words, code, message in WRONG:
         result = fleetprof(*words)
         assert result.returncode == code, result.stderr

@@ -313,6 +313,7 @@ def test_two_runs_of_one_script_have_two_names(
     [
         (["run"], "Missing argument"),
         (["run", "--name", "My Job", "--", "true"], "for example 'my-job'"),
+        (["run", "--namespace", "My Team", "--", "true"], "for example 'my-team'"),
         (["run", "--label", "x", "--", "true"], "must be KEY=VALUE"),
     ],
 )

@@ -21,7 +21,7 @@ from fleetprof_sidecar.sockets.directory import trainer_environment
 
 from fleetprof_cli.durations import Duration
 from fleetprof_cli.local.run import job
-from fleetprof_cli.local.run.job_name import as_label, name_job
+from fleetprof_cli.local.run.job_name import MAX_NAMESPACE_LENGTH, name_job, refuse_name
 from fleetprof_cli.local.run.run_folder import RunFolder, RunRecord, live_runs, new_run_folder
 from fleetprof_cli.local.run.sidecar_process import SidecarProcess
 from fleetprof_cli.local.run.socket_directories import make_socket_directory
@@ -86,7 +86,7 @@ def command(
     The command keeps its terminal, its signals and its exit code. It needs no change: the environment that Kineto
     wants is set, and a sidecar process runs beside it. `fleetprof up` may be started before or after.
     """
-    _check(name, labels)
+    _check(name, namespace, labels)
     environment = dict(os.environ)
     if no_agent:
         environment["FLEETPROF_AGENT"] = "0"
@@ -104,13 +104,11 @@ def command(
     sys.exit(code)
 
 
-def _check(name: str | None, labels: Sequence[str]) -> None:
-    if name is not None and as_label(name) != name:
-        raise click.BadParameter(
-            f"{name!r} must be 1 to 52 of a-z, 0-9 and '-', beginning and ending with a letter or digit; "
-            f"for example {as_label(name)!r}",
-            param_hint="--name",
-        )
+def _check(name: str | None, namespace: str, labels: Sequence[str]) -> None:
+    if name is not None and (problem := refuse_name(name)):
+        raise click.BadParameter(problem, param_hint="--name")
+    if problem := refuse_name(namespace, MAX_NAMESPACE_LENGTH):
+        raise click.BadParameter(problem, param_hint="--namespace")
     for label in labels:
         if not label.partition("=")[0] or "=" not in label:
             raise click.BadParameter(f"{label!r} must be KEY=VALUE", param_hint="--label")

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Final
 
 MAX_LENGTH: Final = 52
+MAX_NAMESPACE_LENGTH: Final = 63
 
 
 def name_job(command: Sequence[str], environment: Mapping[str, str], taken: Set[str]) -> str:
@@ -33,6 +34,16 @@ def _subject(command: Sequence[str]) -> str:
         if before in ("-m", "--module") and not word.startswith(("torch.distributed", "accelerate", "deepspeed")):
             return word.rpartition(".")[2]
     return PurePath(command[0]).name
+
+
+def refuse_name(name: str, most: int = MAX_LENGTH) -> str:
+    """Why `fleetprof run` takes no such name of a job, or of a namespace; empty where it does."""
+    if len(name) <= most and re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", name):
+        return ""
+    return (
+        f"{name!r} must be 1 to {most} of a-z, 0-9 and '-', beginning and ending with a letter or digit; "
+        f"for example {as_label(name)!r}"
+    )
 
 
 def as_label(text: str) -> str:
