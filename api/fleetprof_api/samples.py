@@ -56,7 +56,7 @@ class HostColumns(msgspec.Struct, kw_only=True):
 class CodePlace(msgspec.Struct, kw_only=True, frozen=True):
     """A line of Python, as a frame of a stack shows it."""
 
-    file: str  # co_filename, its end if it is long
+    file: str  # co_filename, its end if it is long; `cell In[3]` for a notebook's
     function: str  # co_qualname, co_name before Python 3.11
     line: int
     generator: bool = False  # its function is a generator

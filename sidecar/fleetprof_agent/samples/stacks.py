@@ -1,7 +1,7 @@
 """Distinct stacks of a thread and the places in them, each told once.
 
 Guarantees: texts are printable ASCII and bounded, as are stacks and places: what passes a
-bound is left out from the outer end; frames of the agent itself are left out.
+bound is left out from the outer end; frames of the agent itself are left out, and cells of notebooks have their number.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 from typing import Any, Callable
 
 import fleetprof_agent
+from fleetprof_agent.samples.cells import name_cell
 from fleetprof_agent.samples.frames import find_line
 
 DEEPEST = 40  # frames of a stack, the innermost
@@ -68,7 +69,7 @@ class StackTable:
             return _OURS
         function = getattr(code, "co_qualname", code.co_name)
         place = (
-            _clean(code.co_filename[-FILE_CHARACTERS:]),
+            _clean(name_cell(code.co_filename) or code.co_filename[-FILE_CHARACTERS:]),
             _clean(function[:FUNCTION_CHARACTERS]),
             line if line is not None and 0 <= line < 2**31 else 0,
             bool(code.co_flags & _GENERATOR),
