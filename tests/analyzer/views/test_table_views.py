@@ -6,9 +6,11 @@ import pytest
 from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_analyzer.views.words.causes_text import add_iterations, longest_iteration
+from fleetprof_analyzer.views.words.launches_text import add_copies
 from fleetprof_analyzer.views.words.tables_text import list_data_loading, list_memory, list_operators
 from fleetprof_api.report.rank_tables import MemoryPeak, OperatorLaunches
 from fleetprof_api.report.report import IdleCauses, Iteration, KindTotal, Rank, Report, TimeBreakdown
+from fleetprof_api.report.report_tables import CopyStatistics, LaunchStatistics
 
 MS = 10**6
 
@@ -24,6 +26,28 @@ def iteration(index: int, host_ms: int, launching_ms: int = 0) -> Iteration:
 
 def peak(device: str, allocated: int | None, reserved: int | None = None) -> MemoryPeak:
     return MemoryPeak(device=device, allocated_bytes=allocated, reserved_bytes=reserved)
+
+
+@pytest.mark.parametrize(
+    ("of_ranks", "expected"),
+    [
+        ([(3 * 10**6, 10**9)], "3.00 MB"),
+        ([(3 * 10**6, None)], "3.00 MB"),  # rows without a duration
+        ([(0, 0)], "0 B"),
+        ([(0, None)], "size not recorded"),
+        ([(0, None), (0, None)], "size not recorded"),
+        ([(3 * 10**6, 10**9), (0, None)], "at least 3.00 MB"),
+    ],
+)
+def test_copies_without_a_size_are_no_copies_of_0_bytes(of_ranks: list[tuple[int, int | None]], expected: str) -> None:
+    ranks = []
+    for number, (size_bytes, rate) in enumerate(of_ranks):
+        copy = CopyStatistics(kind="HtoD", pageable=True, count=2, total_ns=MS, bytes=size_bytes, bytes_per_s=rate)
+        ranks.append(rank(number, copies=[copy], launches=LaunchStatistics(launches=5)))
+    assert [copies.size for copies in add_copies(ranks)] == [expected]
+    report = Report(ranks=ranks)
+    assert f"× HtoD, pageable: {expected}" in render_text(report, 100)
+    assert f"<td>{expected}</td>" in render_page(report)
 
 
 @pytest.mark.parametrize(

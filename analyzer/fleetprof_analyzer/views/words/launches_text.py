@@ -20,12 +20,12 @@ _MOST_RANKS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Copies of one direction over all ranks; `bytes_per_s` is the middle rank's, None where no rank tells."""
+    """Copies of one direction over all ranks: size in words; rate of the middle rank, None where no rank tells."""
 
     words: str
     count: int
     total_ns: int
-    bytes: int
+    size: str
     bytes_per_s: int | None
 
 
@@ -41,8 +41,16 @@ def add_copies(ranks: Sequence[Rank]) -> list[Copies]:
         rates = [rate for *_, rate in parts if rate is not None]
         count, total_ns, size_bytes = (sum(part[column] for part in parts) for column in range(3))  # type: ignore[misc]
         words = f"{kind}, pageable" if pageable else kind
-        found.append(Copies(words, count, total_ns, size_bytes, median_low(rates) if rates else None))
+        found.append(Copies(words, count, total_ns, _say_size(size_bytes, parts), median_low(rates) if rates else None))
     return sorted(found, key=lambda copies: (-copies.total_ns, copies.words))
+
+
+def _say_size(size_bytes: int, parts: Sequence[tuple[int, int, int, int | None]]) -> str:
+    """Rows without a size count nothing: what no row of a rank says is no size of 0 bytes."""
+    silent = sum(rate is None and not of_rank for *_, of_rank, rate in parts)
+    if silent == len(parts):
+        return "size not recorded"
+    return f"at least {size(size_bytes)}" if silent else size(size_bytes)
 
 
 def find_sampled(ranks: Sequence[Rank]) -> list[str]:
@@ -80,7 +88,5 @@ def list_launches(report: Report) -> list[str]:
     ]
     for copies in add_copies(report.ranks)[:_FEW]:
         rate = "" if copies.bytes_per_s is None else f", {size(copies.bytes_per_s)}/s"
-        lines.append(
-            f"  {duration(copies.total_ns):>10} {copies.count:>8} × {copies.words}: {size(copies.bytes)}{rate}"
-        )
+        lines.append(f"  {duration(copies.total_ns):>10} {copies.count:>8} × {copies.words}: {copies.size}{rate}")
     return lines
