@@ -15,13 +15,24 @@ from fleetprof_analyzer.job.findings.found import ExposedCommunication
 _LEAST_TRANSFER: Final = 0.5  # of the time in collectives; else it is waiting
 _LEAST_BUBBLES: Final = 0.5  # of the time that nothing hides
 _LEAST_KNOWN: Final = 0.5  # of the time in collectives whose sizes are known
+_SMALL_BYTES: Final = 1 << 20  # below it, larger messages would help (docs/measures.md#findings)
+_FEW_CALLS: Final = 1.5  # of an iteration: there is nothing that could become one message
 _BUCKETED: Final = frozenset(("all_reduce", "reduce_scatter", "all_gather"))
 
 
 def judge_exposed(
-    found: Stragglers | None, rows: Sequence[CommunicationStatistics], *, exposed: float, ranks: int, on_host: bool
+    found: Stragglers | None,
+    rows: Sequence[CommunicationStatistics],
+    *,
+    exposed: float,
+    ranks: int,
+    on_host: bool,
+    iterations: int = 0,
 ) -> ExposedCommunication:
-    """`exposed`: its share of the devices' time. Of a single rank nothing is known."""
+    """`exposed`: its share of the devices' time; `iterations`: of a rank, 0 where it is not known.
+
+    Of a single rank nothing is known.
+    """
     transfer_share = None if found is None else found.transfer_share
     if found is None or transfer_share is None:
         return ExposedCommunication("not_known", ranks=ranks)
@@ -32,14 +43,18 @@ def judge_exposed(
         return ExposedCommunication("waiting")
     if on_host:
         return ExposedCommunication("on_host")
-    return ExposedCommunication("sending", _mean_bytes(rows))
+    return ExposedCommunication("sending", _mean_bytes(rows, iterations))
 
 
-def _mean_bytes(rows: Sequence[CommunicationStatistics]) -> float | None:
-    """Of the collectives that buckets or units fill; None where most of their time has no size."""
+def _mean_bytes(rows: Sequence[CommunicationStatistics], iterations: int) -> float | None:
+    """Of the collectives that buckets or units fill; None where most time has no size, or no larger ones could be."""
     bucketed = [row for row in rows if row.kind in _BUCKETED]
     known = [(row.message_bytes, row.count, row.total_ns) for row in bucketed if row.message_bytes is not None]
     whole, calls = sum(row.total_ns for row in rows), sum(count for _, count, _ in known)
     if not calls or sum(total for _, _, total in known) < _LEAST_KNOWN * whole:
         return None
-    return sum(size * count for size, count, _ in known) / calls
+    mean = sum(size * count for size, count, _ in known) / calls
+    of_rank = sum(row.count / max(1, row.ranks) for row in bucketed if row.message_bytes is not None)
+    if mean < _SMALL_BYTES and iterations and of_rank < _FEW_CALLS * iterations:
+        return None
+    return mean

@@ -134,6 +134,7 @@ def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> l
                 exposed=exposed / span,
                 ranks=len(report.ranks),
                 on_host=total.kind == "cpu",
+                iterations=max((len(rank.iterations) for rank in ranks), default=0),
             ),
             gain_permille=permille,
             measure="totals.time_ns.exposed_communication",
