@@ -148,6 +148,10 @@ class StageTime(msgspec.Struct, kw_only=True, frozen=True):
     device_ns: Annotated[int, Meta(description="sum of durations of device work launched in it", ge=0)] = 0
     device_count: Annotated[int, Meta(description="rows of that work", ge=0)] = 0
     iterations_ns: Annotated[list[int], Meta(description="time_ns by iteration; empty above 100 of them")] = []
+    place: Annotated[
+        PlaceInCode | None,
+        Meta(description="where most of it was, of forward, loss and optimizer; null: not known"),
+    ] = None
 
 
 class Silence(msgspec.Struct, kw_only=True, frozen=True):

@@ -42,6 +42,9 @@ LOADED = Stages(stages=[StageTime(stage="data_loading", time_ns=460), StageTime(
                         StageTime(stage="forward", time_ns=100)])  # fmt: skip
 NOBODY = Stragglers(verdict="nobody", smallest_gain=0.042, iterations=list(range(10)))
 NONE_LATE = "No rank is late by more than 4.2 % of an iteration."
+CONFUSION = PlaceInCode(file="/me/train.py", line=41, function="Net.confusion", samples=90, of_samples=100)
+CONFUSED = Stages(stages=[StageTime(stage="forward", time_ns=800, place=CONFUSION),
+                          StageTime(stage="backward", time_ns=200)])  # fmt: skip
 MAYBE = Undecided(rank=2, gain=0.08, gain_low=-0.01, gain_high=0.17, iterations=10, iterations_needed=38)
 
 ANSWERS = {
@@ -168,6 +171,11 @@ ANSWERS = {
         f"{NONE_LATE} "
         "Of an iteration, 46.0 % is data loading and 44.0 % is backward; the training threads wait for "
         "a core for 54.0 % of the time.",
+    ),
+    "no GPU, and a line of the user's that holds a stage": (
+        job(NOBODY, BUSY, kind="cpu", idle_ns=None, stages=CONFUSED),
+        f"{NONE_LATE} Of an iteration, 80.0 % is forward (most of it at train.py:41 Net.confusion) and 20.0 % is "
+        "backward.",
     ),
     "ranks that cannot be compared": (
         job(Stragglers(reason="the traces hold a sample of the operations only")),

@@ -6,6 +6,7 @@ Guarantees: pure; shares are the report's; of several kinds of ranks those with 
 from collections.abc import Sequence
 from typing import Final
 
+from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report import IdleCauses, KindTotal, Rank, Report
 
 from fleetprof_analyzer.views.text import percent, plain, share
@@ -137,11 +138,20 @@ def _wait_for_cores(report: Report) -> str:
     return f"; the training threads wait for a core for {share(first.gain_permille, 1000)} of the time"
 
 
+def _find_place(words: str, ranks: Sequence[Rank]) -> PlaceInCode | None:
+    """The line of a stage on the rank with most of it, of those that know one."""
+    stages = [
+        stage for rank in ranks if rank.stages is not None for stage in rank.stages.stages if stage.stage == words
+    ]
+    return max(stages, key=lambda stage: (stage.place is not None, stage.time_ns)).place if stages else None
+
+
 def _where(words: str, ranks: Sequence[Rank], report: Report) -> str:
     if words == "data loading":
         return in_brackets(next((one.place for one in report.findings if one.kind == "data_loading"), None))
     if not words.startswith("host"):
-        return ""
+        place = _find_place(words, ranks)
+        return f" (most of it at {name_place(place)})" if place else ""
     silences = find_silences(ranks)
     if not silences:
         return ""

@@ -177,6 +177,40 @@ def test_the_stage_of_data_loading_has_its_line() -> None:
     assert measure(read(events)).loading_place is None
 
 
+CONFUSION, CALLED = ("t.py", "Net.confusion", 41), ("t.py", "training_step", 30)
+
+
+@pytest.mark.parametrize(
+    ("share", "place"),
+    [(0.8, CONFUSION), (0.6, CONFUSION), (0.4, CALLED), (0.0, CALLED)],
+)
+def test_a_stage_of_operators_has_the_line_that_holds_most_of_it(share: float, place: tuple[str, str, int]) -> None:
+    """Stacks are (0) in training_step itself, (1) in what it calls; forward is from 100 to 800 µs of each iteration."""
+    events = [
+        row(f"ProfilerStep#{at}", at, at + 1_000, category="user_annotation") for at in range(0, 10_000, 1_000)
+    ] + [
+        one
+        for at in range(0, 10_000, 1_000)
+        for one in (
+            row("aten::linear", at + 100, at + 800, sequence=at + 1),
+            row("autograd::engine::evaluate_function: AddmmBackward0", at + 800, at + 950, sequence=at + 1),
+        )
+    ]
+    phases = [
+        (at + start, at + end, stack)
+        for at in range(0, 10_000, 1_000)
+        for start, end, stack in ((100, 100 + int(700 * share), 1), (100 + int(700 * share), 1_000, 0))
+    ]
+    track = track_of([[CALLED, MAIN], [CONFUSION, CALLED, MAIN]], *looks(*phases, every=10))
+    found = {stage.stage: stage.place for stage in measure(read(events), track).stages}
+    forward = found["forward"]
+    assert forward is not None
+    assert (forward.file, forward.function, forward.line) == place
+    assert found.get("backward") is None
+    few = track_of([[CALLED, MAIN], [CONFUSION, CALLED, MAIN]], *looks(*phases, every=500)[:9])
+    assert {stage.place for stage in measure(read(events), few).stages} == {None}
+
+
 # ---------------------------------------------------------------- where the trace has stacks itself
 
 

@@ -17,7 +17,8 @@ from fleetprof_api.report.report import Iteration
 from fleetprof_api.report.report_tables import StageName, Stages, StageTime
 
 from fleetprof_analyzer.rank.host.code_of_spans import find_code
-from fleetprof_analyzer.rank.host.track import Track
+from fleetprof_analyzer.rank.host.hot_path import find_place
+from fleetprof_analyzer.rank.host.track import Track, within
 from fleetprof_analyzer.rank.iterations import NO_PAUSES, behind_pauses
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
 from fleetprof_analyzer.rank.measures.stages.gaps import fill
@@ -34,6 +35,8 @@ _ORDER: Final[tuple[StageName, ...]] = (
 )  # fmt: skip
 
 
+_PLACED: Final = frozenset(("forward", "loss", "optimizer"))  # made of calls of the user's own code
+_LEAST_SAMPLES: Final = 10  # of a stage, for a line of it
 _MOST_ITERATIONS: Final = 400
 _MOST_LISTED: Final = 100  # a request's most; their columns are a part of the rank's summary, which stays small
 
@@ -147,6 +150,7 @@ def sum_up(trace: Trace, calls: LaunchCalls, found: FoundStages, track: Track | 
     for sums, each in zip(times, labels, strict=True):
         for start, end, stage in each:
             sums[stage] += end - start
+    pieces = [label for each in labels for label in each]
     stages = []
     for number, stage in enumerate(_ORDER):
         mine = stage_of_row == number
@@ -159,9 +163,9 @@ def sum_up(trace: Trace, calls: LaunchCalls, found: FoundStages, track: Track | 
                     device_ns=int(rows.duration_ns[mine].sum()),
                     device_count=int(mine.sum()),
                     iterations_ns=each_ns if len(each_ns) <= _MOST_LISTED else [],
+                    place=_find_place(track, pieces, stage),
                 )
             )
-    pieces = [label for each in labels for label in each]
     loading = [(start, end) for start, end, stage in pieces if stage == "data_loading"]
 
     def find_line(spans: Sequence[Span]) -> PlaceInCode | None:
@@ -178,6 +182,14 @@ def sum_up(trace: Trace, calls: LaunchCalls, found: FoundStages, track: Track | 
         long_iterations=measure_long_iterations(found.bounds, times, find_line) if marked else None,
         unknown_device_ns=int(rows.duration_ns[stage_of_row < 0].sum()),
     )
+
+
+def _find_place(track: Track | None, pieces: Sequence[Label], stage: StageName) -> PlaceInCode | None:
+    """The line that holds most of a stage, by the samples of its thread."""
+    if track is None or stage not in _PLACED:
+        return None
+    place = find_place(within(track, [(start, end) for start, end, of in pieces if of == stage]), _LEAST_SAMPLES)
+    return place if place is not None and 2 * place.samples >= place.of_samples else None
 
 
 def _assign(calls: LaunchCalls, rows: Rows, thread: MainThread, labels: Sequence[Label]) -> Int64s:
