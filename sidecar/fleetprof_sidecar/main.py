@@ -86,7 +86,7 @@ class Sidecar:
         )
         self._exporter = _make_exporter(settings)
         self._telemetry = TelemetryReporter(trainers.table, outbox, self._sampler, exporter=self._exporter)
-        self._obstacles = Obstacles()
+        self._obstacles = Obstacles(settings.node_name)
         conversation = SidecarConversation(
             settings,
             spool.sidecar_id,

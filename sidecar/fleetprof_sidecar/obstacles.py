@@ -15,9 +15,10 @@ log = logging.getLogger(__name__)
 
 
 class Obstacles:
-    """Those that were said."""
+    """Those that were said; `host`: the node's name, where the own one is a pod's."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "") -> None:
+        self._host = host or socket.gethostname()
         self._sentences: set[str] = set()
 
     def look_at(self, process: ProcessView | None) -> None:
@@ -27,7 +28,7 @@ class Obstacles:
 
     def compare_clocks(self, hub_unix_ns: int, now_unix_ns: int) -> None:
         """Says whether this host's clock fits the hub's; 0: the hub does not tell the time."""
-        if hub_unix_ns and (clock := say_clock(socket.gethostname(), now_unix_ns - hub_unix_ns)):
+        if hub_unix_ns and (clock := say_clock(self._host, now_unix_ns - hub_unix_ns)):
             self._say(clock)
 
     def _say(self, sentence: str) -> None:

@@ -112,7 +112,7 @@ def group_jobs(sidecars: Iterable[pb.SidecarStatus]) -> list[RunningJob]:
 
 
 def _host(sidecar: pb.SidecarStatus) -> str:
-    return sidecar.identity.host_name or sidecar.identity.node_name
+    return sidecar.identity.node_name or sidecar.identity.host_name
 
 
 def _tell_apart(group: list[pb.SidecarStatus]) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def _judge_sidecar(sidecar: pb.SidecarStatus, now_unix_ns: int) -> Check:
         return Check(name, Verdict.OK, found, advice)
     found = f"{_count(len(sidecar.processes), 'process', 'processes')}, last heard of {say_duration(age)} ago"
     offset = sidecar.clock_ahead_ns
-    if clock := say_clock(identity.host_name or identity.node_name, offset):
+    if clock := say_clock(identity.node_name or identity.host_name, offset):
         return Check(name, Verdict.FAIL, found, clock)
     if abs(offset) > _OFFSET_NS:
         advice = "the clocks of the machines differ: captures that start by time will not line up; run chrony or ntpd"

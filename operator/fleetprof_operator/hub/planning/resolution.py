@@ -214,7 +214,7 @@ def _say_no_trainer(what: str, sidecars: Sequence[SidecarRecord]) -> str:
 
 def _refuse_clocks(sidecars: Sequence[SidecarRecord]) -> Resolution | None:
     """None where all clocks fit: an order's deadlines would be over there, or too far away to be taken."""
-    clocks = {say_clock(s.identity.host_name or s.identity.node_name, s.clock_ahead_ns) for s in sidecars} - {""}
+    clocks = {say_clock(s.identity.node_name or s.identity.host_name, s.clock_ahead_ns) for s in sidecars} - {""}
     if not clocks:
         return None
     since = max(s.connected_unix_ns for s in sidecars)
