@@ -150,7 +150,7 @@ class StageTime(msgspec.Struct, kw_only=True, frozen=True):
     iterations_ns: Annotated[list[int], Meta(description="time_ns by iteration; empty above 100 of them")] = []
     place: Annotated[
         PlaceInCode | None,
-        Meta(description="where most of it was, of forward, loss and optimizer; null: not known"),
+        Meta(description="where most of it was, where it is made of operators; null: not known"),
     ] = None
 
 

@@ -18,7 +18,7 @@ from fleetprof_api.report.report_tables import StageName, Stages, StageTime
 
 from fleetprof_analyzer.rank.host.code_of_spans import find_code
 from fleetprof_analyzer.rank.host.hot_path import find_place
-from fleetprof_analyzer.rank.host.track import Track, within
+from fleetprof_analyzer.rank.host.track import Chain, Track, within
 from fleetprof_analyzer.rank.iterations import NO_PAUSES, behind_pauses
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
 from fleetprof_analyzer.rank.measures.stages.gaps import fill
@@ -35,7 +35,7 @@ _ORDER: Final[tuple[StageName, ...]] = (
 )  # fmt: skip
 
 
-_PLACED: Final = frozenset(("forward", "loss", "optimizer"))  # made of calls of the user's own code
+_PLACED: Final = frozenset(("forward", "loss", "backward", "optimizer", "other"))  # made of operators
 _LEAST_SAMPLES: Final = 10  # of a stage, for a line of it
 _MOST_ITERATIONS: Final = 400
 _MOST_LISTED: Final = 100  # a request's most; their columns are a part of the rank's summary, which stays small
@@ -185,11 +185,19 @@ def sum_up(trace: Trace, calls: LaunchCalls, found: FoundStages, track: Track | 
 
 
 def _find_place(track: Track | None, pieces: Sequence[Label], stage: StageName) -> PlaceInCode | None:
-    """The line that holds most of a stage, by the samples of its thread."""
+    """The line that holds most of a stage, by the samples of its thread; None where that is what drives the loop."""
     if track is None or stage not in _PLACED:
         return None
-    place = find_place(within(track, [(start, end) for start, end, of in pieces if of == stage]), _LEAST_SAMPLES)
-    return place if place is not None and 2 * place.samples >= place.of_samples else None
+
+    def look(wanted: StageName) -> list[tuple[Chain, int]]:
+        return within(track, [(start, end) for start, end, of in pieces if of == wanted])
+
+    place = find_place(look(stage), _LEAST_SAMPLES)
+    if place is None or 2 * place.samples < place.of_samples:
+        return None
+    others = [chain for chain, _ in look("forward" if stage == "backward" else "backward")]
+    drives = sum(any((file, function) == (place.file, place.function) for file, function, _ in one) for one in others)
+    return None if others and 2 * drives >= len(others) else place
 
 
 def _assign(calls: LaunchCalls, rows: Rows, thread: MainThread, labels: Sequence[Label]) -> Int64s:
