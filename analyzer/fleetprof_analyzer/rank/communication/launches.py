@@ -20,25 +20,26 @@ class LaunchTimes:
     """Of rows of device work, when the host `called` to launch each, and when it had `launched` it, ns.
 
     What the call itself takes is the host's time, unless it waits for the work, as copies may. Both are the rows' own
-    starts where the trace has no launches.
+    starts where the trace has no launches. `known`: the row's own launch was recorded.
     """
 
     called: Int64s
     launched: Int64s
+    known: Bools
 
 
 def launch_times(trace: Trace, rows: Rows) -> LaunchTimes:
     """The launches of `rows` (device work)."""
     calls = trace.rows.select((trace.rows.category == Category.RUNTIME) & (trace.rows.correlation >= 0))
     if len(calls) == 0 or len(rows) == 0:
-        return LaunchTimes(rows.start_ns, rows.start_ns)
+        return _unknown(rows)
     order = order_by(calls.correlation, calls.start_ns)
     correlation, start, end = calls.correlation[order], calls.start_ns[order], calls.end_ns[order]
     # The first of several calls with one correlation: the runtime's, with the driver's inside.
     at = np.minimum(np.searchsorted(correlation, rows.correlation), len(correlation) - 1)
     found = (correlation[at] == rows.correlation) & (start[at] <= rows.start_ns)
     if found.mean() < 1 - _MOST_MISSING:
-        return LaunchTimes(rows.start_ns, rows.start_ns)
+        return _unknown(rows)
     launch = np.where(found, start[at], np.int64(0))
     if not found.all():
         by_stream = np.lexsort((rows.start_ns, rows.place))
@@ -49,7 +50,11 @@ def launch_times(trace: Trace, rows: Rows) -> LaunchTimes:
         filled = np.where(last_known >= 0, launch[by_stream][np.maximum(last_known, 0)], rows.start_ns[by_stream])
         launch[by_stream] = filled
     returned = found & (rows.category == Category.KERNEL)
-    return LaunchTimes(launch, np.where(returned, np.minimum(end[at], rows.start_ns), launch))
+    return LaunchTimes(launch, np.where(returned, np.minimum(end[at], rows.start_ns), launch), found)
+
+
+def _unknown(rows: Rows) -> LaunchTimes:
+    return LaunchTimes(rows.start_ns, rows.start_ns, np.zeros(len(rows), np.bool_))
 
 
 def _within_stream(known: Int64s, first: Bools) -> Int64s:

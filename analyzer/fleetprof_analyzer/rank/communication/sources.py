@@ -5,14 +5,15 @@ only.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 
 from fleetprof_analyzer.rank.communication.batches import split_batches
+from fleetprof_analyzer.rank.communication.chain.described import described_by_host
 from fleetprof_analyzer.rank.communication.chain.gaps import Fillings, waits_for_batches
-from fleetprof_analyzer.rank.communication.launches import launch_times
+from fleetprof_analyzer.rank.communication.launches import LaunchTimes, launch_times
 from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS
 from fleetprof_analyzer.rank.communication.waiting.waits import Waits, find_waits
 from fleetprof_analyzer.rank.host.marks import HostMarks
@@ -89,10 +90,12 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Op
     if not communicates.any() and len(ranges) == 0:
         return None
     launch = launch_times(trace, rows)
-    chosen = rows.select(communicates)
+    host = _host_rows(trace)
+    of_collectives = LaunchTimes(*(one[communicates] for one in (launch.called, launch.launched, launch.known)))
+    chosen, of_collectives = described_by_host(trace, rows.select(communicates), of_collectives, host)
     operations = _join_rows(chosen, ranges)
     by_ranges = _range_launches(trace, ranges)
-    called, launched = (np.concatenate((one[communicates], by_ranges)) for one in (launch.called, launch.launched))
+    called, launched = (np.concatenate((one, by_ranges)) for one in (of_collectives.called, of_collectives.launched))
     order = order_by(called, operations.start_ns)[:MOST_OPERATIONS]
     local, local_launch = rows.select(~communicates), launch.called[~communicates]
     by_launch = order_by(local_launch, local.start_ns)
@@ -101,8 +104,6 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Op
     chain, chain_launch = local.select(main), local_launch[main]
     chain_launched = np.maximum.accumulate(launch.launched[~communicates][by_launch][main])
     taken = operations.take(order)
-    host = _host_rows(trace)
-    taken = _described_by_host(taken, called[order], host)
     has_launches = not np.array_equal(launch.called, rows.start_ns)
     on_host = order >= len(chosen)
     taken, part_of = split_batches(trace, taken, called[order], on_host, host, launches=has_launches)
@@ -118,7 +119,7 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Op
         launch_ns=np.maximum.accumulate(launched[order]),
         start_ns=taken.start_ns,
         duration_ns=taken.duration_ns,
-        launch_row=np.searchsorted(chain_launch, called[order]).astype(np.int64),
+        launch_row=_launch_rows(chain_launch, called[order] if launches_known else taken.start_ns),
         row_start_ns=chain.start_ns,
         row_end_ns=_running_end(chain, int(taken.start_ns.min())),
         tolerance_ns=_DEVICE_TOLERANCE_NS,
@@ -134,6 +135,12 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Op
         overlapped=covered(local.start_ns, union(chosen.start_ns, chosen.end_ns)),
         cut=len(operations) > MOST_OPERATIONS,
     )
+
+
+def _launch_rows(row_launch_ns: Int64s, launch_ns: Int64s) -> Int64s:
+    """How many rows were launched before each operation: no more than before a later one."""
+    rows = np.searchsorted(row_launch_ns, launch_ns).astype(np.int64)
+    return np.asarray(np.minimum.accumulate(rows[::-1])[::-1])
 
 
 def _read_host(trace: Trace, ranges: Rows, marks: HostMarks) -> OperationSource:
@@ -199,18 +206,6 @@ def _recorded(host: Rows, names: list[str]) -> Union:
     del operators
     calls = host.select(plain & (host.category == Category.RUNTIME))
     return join(operator_times, union(calls.start_ns, calls.end_ns))
-
-
-def _described_by_host(operations: Rows, launch_ns: Int64s, host: Rows) -> Rows:
-    """Kernels that do not say their collective take the word of the host's `record_param_comms` around their launch."""
-    calls = host.select((host.collective >= 0) & (host.category == Category.OPERATOR))
-    silent = operations.collective < 0
-    if len(calls) == 0 or not silent.any():
-        return operations
-    calls = calls.take(np.argsort(calls.start_ns, kind="stable"))
-    at = np.maximum(np.searchsorted(calls.start_ns, launch_ns, side="right") - 1, 0)
-    around = silent & (calls.start_ns[at] <= launch_ns) & (launch_ns <= calls.end_ns[at])
-    return replace(operations, collective=np.where(around, calls.collective[at], operations.collective))
 
 
 def _ranges(trace: Trace) -> Rows:
