@@ -19,6 +19,7 @@ from fleetprof_analyzer.rank.communication.chain.program import assign_iteration
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits, waits_by_iteration
 from fleetprof_analyzer.rank.communication.metadata_columns import read_metadata
 from fleetprof_analyzer.rank.communication.operations import (
+    KINDS,
     MOST_OPERATIONS_BYTES,
     OperationColumns,
     RankOperations,
@@ -89,7 +90,10 @@ def extract_operations(
         return None
     metadata = read_metadata(trace, source)
     streams = source.place if source.kind == "gpu" and source.row_launch_ns is None else None
-    iterations, iteration = assign_iterations(found, source.launch_ns, metadata.kind, metadata.group, streams)
+    operation = metadata.kind.astype(np.int64) + len(KINDS) * metadata.group.astype(np.int64)
+    iterations, iteration = assign_iterations(
+        found, source.launch_ns, operation, () if found.iterations else source.between, streams
+    )
     position = position_in_program(iteration, metadata.kind, len(iterations))
     end = source.start_ns + source.duration_ns
     work = ChainWork(

@@ -4,6 +4,7 @@ Guarantees: operations and local rows are in launch order; what a rank's device 
 only.
 """
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -68,6 +69,17 @@ class OperationSource:
     local_launch_ns: Int64s
     overlapped: Bools
     cut: bool
+    row_name: Int32s
+
+    @property
+    def between(self) -> tuple[Int64s, Int64s]:
+        """What was launched since the operation before, shape (n,): a hash of the rows' names, and their number."""
+        first = np.concatenate(([0], self.launch_row[:-1]))
+        names = [
+            zlib.crc32(self.row_name[begin:end].tobytes())
+            for begin, end in zip(first.tolist(), self.launch_row.tolist(), strict=True)
+        ]
+        return np.array(names, np.int64), self.launch_row - first
 
     def fillings(self, *, busy: bool) -> Fillings:
         """What ran when; without `busy` as the host alone sees it."""
@@ -119,7 +131,7 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Op
         launch_ns=np.maximum.accumulate(launched[order]),
         start_ns=taken.start_ns,
         duration_ns=taken.duration_ns,
-        launch_row=_launch_rows(chain_launch, called[order] if launches_known else taken.start_ns),
+        launch_row=_launch_rows(chain_launch, called[order] if has_launches else taken.start_ns),
         row_start_ns=chain.start_ns,
         row_end_ns=_running_end(chain, int(taken.start_ns.min())),
         tolerance_ns=_DEVICE_TOLERANCE_NS,
@@ -134,6 +146,7 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Op
         local_launch_ns=local_launch,
         overlapped=covered(local.start_ns, union(chosen.start_ns, chosen.end_ns)),
         cut=len(operations) > MOST_OPERATIONS,
+        row_name=chain.name,
     )
 
 
@@ -185,6 +198,7 @@ def _read_host(trace: Trace, ranges: Rows, marks: HostMarks) -> OperationSource:
         local_launch_ns=NO_ROWS.start_ns,
         overlapped=np.zeros(0, np.bool_),
         cut=len(ranges) > MOST_OPERATIONS,
+        row_name=chain.name,
     )
 
 

@@ -1,11 +1,13 @@
 """Which iteration, and which place in its program, each operation of a rank has.
 
-From the iterations of the trace; without them from the shortest pattern in which the operations repeat. Guarantees:
-an operation outside the iterations found has iteration -1; positions are given only to iterations that hold the
-program.
+From the iterations of the trace; without them from the shortest pattern in which the operations repeat, with what the
+rank does between them: buckets of one size or micro-batches look like iterations by their operations alone.
+Guarantees: an operation outside the iterations found has iteration -1; positions are given only to iterations that hold
+the program.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -15,18 +17,28 @@ from fleetprof_analyzer.rank.iterations import Iterations
 from fleetprof_analyzer.trace.trace import Int32s, Int64s
 
 _LONGEST_PERIOD: Final = 20_000
+_MOST_PERIODS: Final = 2_000
+_LEAST_TIMES: Final = 3
+_LEAST_AGREEING: Final = 0.6
+_AS_MUCH: Final = 0.95
 
 
 def assign_iterations(
-    found: Iterations, launch_ns: Int64s, kind: npt.NDArray[np.int8], group: Int32s, streams: Int32s | None = None
+    found: Iterations,
+    launch_ns: Int64s,
+    operation: Int64s,
+    between: Sequence[Int64s],
+    streams: Int32s | None = None,
 ) -> tuple[list[int], Int32s]:
     """(indices of the iterations, position of each operation's iteration among them).
 
-    `streams` of the operations are given where launches are not known. A device may be iterations behind its host, and
-    begin what it receives early: then each stream's operations are dealt out in equal parts, where there are as many.
+    `operation`, shape (n,): the same number for the same kind and group. `between`: numbers for what the rank did since
+    the operation before, the finest first, which tell micro-batches from iterations. `streams` of the operations are
+    given where launches are not known. A device may be iterations behind its host, and begin what it receives early:
+    then each stream's operations are dealt out in equal parts, where there are as many.
     """
     if found.iterations and streams is not None:
-        dealt = _deal_out(len(found.iterations), streams, kind.astype(np.int64) + 16 * group.astype(np.int64))
+        dealt = _deal_out(len(found.iterations), streams, operation)
         if dealt is not None:
             return [i.index for i in found.iterations], dealt
     if found.iterations:
@@ -35,9 +47,9 @@ def assign_iterations(
         at = np.searchsorted(starts, launch_ns, side="right") - 1
         inside = (at >= 0) & (launch_ns < ends[np.maximum(at, 0)])
         return [i.index for i in found.iterations], np.where(inside, at, -1).astype(np.int32)
-    period = _period(kind.astype(np.int64) + 16 * group.astype(np.int64))
-    numbers = np.arange(len(kind)) // period
-    whole = len(kind) // period
+    period = _longer(operation, _period(operation), between)
+    numbers = np.arange(len(operation)) // period
+    whole = len(operation) // period
     return list(range(whole)), np.where(numbers < whole, numbers, -1).astype(np.int32)
 
 
@@ -76,3 +88,16 @@ def _period(tokens: Int64s) -> int:
         if tokens[period] == tokens[0] and np.array_equal(tokens[period:], tokens[:-period]):
             return period
     return max(count, 1)
+
+
+def _longer(operation: Int64s, period: int, between: Sequence[Int64s]) -> int:
+    """The shortest multiple of the period after which what was done between the operations repeats as well."""
+    periods = np.arange(period, min(len(operation) // _LEAST_TIMES, _LONGEST_PERIOD) + 1, period)[:_MOST_PERIODS]
+    for tokens in between:
+        # What came before the first operation was cut by the window's edge.
+        inner = tokens[1 : _LONGEST_PERIOD + 1]
+        periods = periods[periods < len(inner)]
+        agree = np.array([float((inner[one:] == inner[:-one]).mean()) for one in periods.tolist()])
+        if agree.max(initial=0) >= _LEAST_AGREEING:
+            return int(periods[agree >= _AS_MUCH * agree.max()][0])
+    return period
