@@ -3,6 +3,7 @@
 import pytest
 from fleetprof_analyzer.job.findings.exposed import judge_exposed
 from fleetprof_api.report.report_tables import CommunicationStatistics
+from fleetprof_api.report.stragglers import Stragglers
 
 KIB = 1024
 
@@ -25,5 +26,6 @@ def test_one_small_message_an_iteration_could_not_be_larger(
     row = CommunicationStatistics(
         kind="all_reduce", message_bytes=size, count=2 * calls_of_each, total_ns=90, min_ns=1, overlapped_ns=0, ranks=2
     )
-    found = judge_exposed(0.8, [row], ranks=2, on_host=False, iterations=iterations)
+    verdict = Stragglers(verdict="nobody", transfer_share=0.8)
+    found = judge_exposed(verdict, [row], exposed=0.5, ranks=2, on_host=False, iterations=iterations)
     assert found.mean_bytes == (size if is_told else None)
