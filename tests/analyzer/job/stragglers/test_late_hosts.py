@@ -84,6 +84,17 @@ def test_two_slow_hosts_of_four(kind: str) -> None:
     assert found.gain == pytest.approx(gain, abs=GAIN_OFF)
 
 
+def test_ranks_of_a_late_host_that_add_little_are_named_with_it() -> None:
+    """One is a quarter slower and seven are by 7 %, of which each costs less than a quarter of the first."""
+    late = np.ones((DATA.ranks, DATA.iterations))
+    late[SECOND] = 1.07
+    late[SECOND[0]] = 1.25
+    job = PlantedJob(DATA, PlantedFault("slow_gpu", SECOND[0], device=late), 1)
+    found = stragglers_of(operations_of(job, traces_of(job, Clarity(), 1)), (), in_eights(DATA))
+    assert found is not None
+    assert [host.ranks for host in found.hosts] == [SECOND]
+
+
 def test_more_late_ranks_on_late_hosts_than_are_tried_one_by_one() -> None:
     shape = replace(FOUR, dp=48)
     found, gain = judged(shape, "gpus", list(range(24)), {rank: f"gpu-{rank // 12}" for rank in range(48)})

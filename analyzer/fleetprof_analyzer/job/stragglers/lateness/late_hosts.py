@@ -49,8 +49,8 @@ def find_late_hosts(table: OwnTime, hosts: Sequence[str]) -> LateHosts:
             middle = float(np.median(excess[rank]))
             late = excess[rank] > max(LEAST_EXCESS, middle / 2)
             found.setdefault(rank, Candidate(rank, "persistent", middle, late))
-    late_ranks = np.zeros(len(host), np.bool_)
-    late_ranks[list(found)] = True
+    late_ranks = np.full(len(host), -1)
+    late_ranks[list(found)] = host[list(found)]
     ranks = sorted(found, key=lambda rank: -found[rank].excess)
     return LateHosts(replace(table, late_with_host=late_ranks), [found[rank] for rank in ranks])
 

@@ -14,7 +14,7 @@ from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
 from fleetprof_analyzer.rank.communication.operations import RankOperations, Signature
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
-from fleetprof_analyzer.trace.trace import Bools, Int64s
+from fleetprof_analyzer.trace.trace import Int64s
 
 Floats = npt.NDArray[np.float64]
 COMPONENTS = ("busy", "data", "collection", "host")
@@ -45,12 +45,12 @@ class OwnTime:
     cores: Sequence[CoreWaits] = ()  # (R,), or empty
     operators: Sequence[Sequence[OperatorUse]] = ()  # (R,), or empty
     signatures: Sequence[Sequence[Signature]] = ()  # (R,), or empty
-    late_with_host: Bools = field(default_factory=lambda: np.zeros((), np.bool_))  # (R,): nearly all of its host are
+    late_with_host: Int64s = field(default_factory=lambda: np.full((), -1))  # (R,): its host, where nearly all are; -1
     on_host: bool = False  # all ranks are CPU-only: what the training thread does is the work
 
     def peers(self, rank: int) -> Int64s:
         """The other ranks of its role, without those that are late with their host: they would be the measure of it."""
-        same = np.flatnonzero((self.role == self.role[rank]) & ~self.late_with_host)
+        same = np.flatnonzero((self.role == self.role[rank]) & (self.late_with_host < 0))
         return np.asarray(same[same != rank])
 
     def blocked_ns(self) -> Floats | None:
@@ -106,7 +106,7 @@ def tabulate(replay: Replay, role: Int64s) -> OwnTime:
         cores=[one.cores for one in replay.matched.ranks],
         operators=[_operators_of(one, count) for one in replay.matched.ranks],
         signatures=[_signatures_of(one, count) for one in replay.matched.ranks],
-        late_with_host=np.zeros(ranks, np.bool_),
+        late_with_host=np.full(ranks, -1),
         on_host=all(one.kind == "cpu" for one in replay.matched.ranks),
     )  # fmt: skip
 

@@ -55,7 +55,7 @@ def judge(
 
     `extra` holds own work and host's time, shapes (N,), of ranks whose reference is no peer's.
     """
-    rest = _leave_out_small(replay, table, candidates)[: max(_MOST, int(table.late_with_host.sum()))]
+    rest = _leave_out_small(replay, table, candidates)[: max(_MOST, int((table.late_with_host >= 0).sum()))]
     if not rest:
         return Judged([], [], 0.0)
     wanted = {candidate.rank: _reference(replay, table, candidate, extra) for candidate in rest}
@@ -103,6 +103,9 @@ def judge(
         return Judged([], faults, joint)
     least = max(_LEAST_GAIN, _LEAST_OF_FIRST * faults[0].gain_alone)
     named = [fault for fault in faults if fault.gain_alone >= least]
+    # Who is late with a host is named with it, however little this rank adds to what the others of the host cost.
+    hosts = {int(table.late_with_host[fault.candidate.rank]) for fault in named} - {-1}
+    named = [fault for fault in faults if fault in named or table.late_with_host[fault.candidate.rank] in hosts]
     if len(named) < len(faults):
         # A suspect that is faster than its peers would slow the rest down.
         mended = replay.run([fixed([fault.candidate.rank for fault in named])], goes_on=True)

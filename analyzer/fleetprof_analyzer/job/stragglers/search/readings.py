@@ -56,7 +56,7 @@ def read_hosts(matched: Matched) -> Agreed:
 
 def _agree(hosts: Search, gaps: Search, unsure: Floats) -> Agreed:
     by_gaps, by_hosts = ({fault.candidate.rank for fault in one.judged.named} for one in (gaps, hosts))
-    if by_gaps and by_gaps <= by_hosts and all(hosts.table.late_with_host[rank] for rank in by_hosts):
+    if by_gaps and by_gaps <= by_hosts and all(hosts.table.late_with_host[rank] >= 0 for rank in by_hosts):
         # Late ranks of one machine lose their leads to each other, and gaps show few of them: the host is the same.
         return Agreed(hosts, hosts.judged)
     sure = [fault for fault in hosts.judged.named if fault.candidate.rank in by_gaps or _is_certain(hosts, fault)]
