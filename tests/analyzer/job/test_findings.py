@@ -157,7 +157,7 @@ EVEN = PipelineBubbles(share=0.28, ideal_share=3 / 11, stages=4, microbatches=8)
     (PipelineBubbles(share=0.28, stages=4), WAITS, "run more microbatches"),
     # Most of the waiting is none of the schedule's.
     (PipelineBubbles(share=0.1, ideal_share=0.1, stages=2, microbatches=9),
-     "the ranks wait for each other in their collectives, now for one and now for another", "even over the ranks"),
+     "the ranks wait for each other in their collectives", "even over the ranks"),
 ])  # fmt: skip
 def test_bubbles_of_a_pipeline_are_called_by_their_name(pipeline: PipelineBubbles, message: str, advice: str) -> None:
     found = Stragglers(verdict="nobody", transfer_share=0.2, pipeline=pipeline)

@@ -14,7 +14,7 @@ from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
 from fleetprof_analyzer.rank.communication.operations import RankOperations, Signature
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
-from fleetprof_analyzer.trace.trace import Int64s
+from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 Floats = npt.NDArray[np.float64]
 COMPONENTS = ("busy", "data", "collection", "host")
