@@ -19,7 +19,7 @@ from fleetprof_analyzer.trace.trace import Int32s, Int64s
 _LONGEST_PERIOD: Final = 20_000
 _MOST_PERIODS: Final = 2_000
 _LEAST_TIMES: Final = 3
-_LEAST_AGREEING: Final = 0.6
+_LEAST_AGREEING: Final = 0.9
 _AS_MUCH: Final = 0.95
 
 
