@@ -163,7 +163,9 @@ class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
     gain: Annotated[
         float, Meta(description="share of the iteration time that goes when all that is named is mended")
     ] = 0.0
-    approximate: Annotated[bool, Meta(description="the replay is off by more than 3 %: gains are rough")] = False
+    approximate: Annotated[
+        bool, Meta(description="gains are rough: the replay is off by more than 3 %, or no launches were recorded")
+    ] = False
     fidelity: Annotated[float | None, Meta(description="replayed over measured length of the window")] = None
     transfer_share: Annotated[
         float | None,

@@ -220,7 +220,7 @@ def _report(agreed: Agreed, left_out: list[Untold], missing: list[int]) -> Judge
             for group in links.slow[:_MOST_SHOWN]
         ],
         gain=max(decision.gain, 0.0),
-        approximate=abs(fidelity - 1) > _FAITHFUL,
+        approximate=abs(fidelity - 1) > _FAITHFUL or (agreed.by_gaps_alone and bool(decision.named)),
         fidelity=fidelity,
         transfer_share=_transfer_share(replay),
         pipeline=None if abs(fidelity - 1) > _FAITHFUL else measure_bubbles(replay, table.role),

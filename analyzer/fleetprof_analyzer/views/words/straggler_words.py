@@ -16,6 +16,7 @@ from fleetprof_analyzer.words.exposed_communication import say_bubbles
 _MOST_LISTED: Final = 16
 _MOST_OF_NAME: Final = 30
 _HIDDEN: Final = 0.005
+_FAITHFUL: Final = 0.03
 CAUSES: Final[dict[str, str]] = {
     "data_loading": "data loading",
     "host": "host code",
@@ -120,8 +121,12 @@ def notes(found: Stragglers) -> list[str]:
     if found.verdict in _WITHOUT_FLOOR and found.candidate is None and (floor := say_floor(found)):
         sentences.append(f"{capital(floor)}.")
     if found.approximate and found.fidelity is not None:
-        off = percent(abs(100 * (found.fidelity - 1)))
-        sentences.append(
-            f"The replayed window is {off} {'longer' if found.fidelity > 1 else 'shorter'}, so costs are rough."
-        )
+        sentences.append(f"{_say_rough(found.fidelity)}, so costs are rough.")
     return sentences
+
+
+def _say_rough(fidelity: float) -> str:
+    if abs(fidelity - 1) <= _FAITHFUL:
+        return "Launches were not recorded, and a gap of a device may be its host's work or a wait"
+    off = percent(abs(100 * (fidelity - 1)))
+    return f"The replayed window is {off} {'longer' if fidelity > 1 else 'shorter'}"

@@ -20,6 +20,7 @@ _FAITHFUL: Final = 0.03
 _CERTAIN: Final = 0.5  # of the excess
 _UNSURE: Final = 0.02  # of the window
 _EXPLAINED: Final = 0.5  # of what a rank costs
+_LEAST_BY_GAPS: Final = 0.05  # of the window
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Agreed:
     search: Search
     judged: Judged
     disputed: Fault | None = None
+    by_gaps_alone: bool = False  # no host of a device was recorded
 
 
 def read_hosts(matched: Matched) -> Agreed:
@@ -36,7 +38,8 @@ def read_hosts(matched: Matched) -> Agreed:
     following = Replay(matched)
     if not following.has_host.any():
         found = search(following)
-        return Agreed(found, found.judged)
+        on_device = any(one.kind == "gpu" for one in matched.ranks)
+        return _read_gaps_alone(found) if on_device else Agreed(found, found.judged)
     gaps = None
     if (off := abs(following.fidelity() - 1)) > _FAITHFUL:
         gaps = Replay(matched, follows_hosts=False)
@@ -74,8 +77,20 @@ def _agree(hosts: Search, gaps: Search, unsure: Floats) -> Agreed:
     if sure:
         return Agreed(hosts, hosts.keep(sure))
     disputed = next(iter([*opposed, *hosts.judged.named]), None)
-    nobody = Judged([], [*hosts.judged.named, *hosts.judged.others], hosts.judged.joint_gain)
-    return Agreed(hosts, nobody, disputed)
+    return Agreed(hosts, _nobody(hosts.judged), disputed)
+
+
+def _read_gaps_alone(gaps: Search) -> Agreed:
+    """The one reading where no launch was recorded: a short lateness by gaps may be a lead that was lost by waiting."""
+    named = gaps.judged.named
+    kept = [fault for fault in named if fault.gain_alone >= _LEAST_BY_GAPS or _is_certain(gaps, fault)]
+    if named and not kept:
+        return Agreed(gaps, _nobody(gaps.judged), named[0], by_gaps_alone=True)
+    return Agreed(gaps, gaps.judged if len(kept) == len(named) else gaps.keep(kept), by_gaps_alone=True)
+
+
+def _nobody(judged: Judged) -> Judged:
+    return Judged([], [*judged.named, *judged.others], judged.joint_gain)
 
 
 def _waits_are_missed(hosts: Search, unsure: Floats, fault: Fault) -> bool:
