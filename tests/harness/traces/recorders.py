@@ -18,6 +18,7 @@ Recorder = Callable[[Traces, np.random.Generator], Traces]
 _WAIT: Final = re.compile(r"Synchronize|^cudaMemcpy$")
 _ITEM: Final = re.compile(r"^aten::(item|_local_scalar_dense)$")
 _MARK: Final = re.compile(r"^(ProfilerStep|Optimizer\.|## )")
+_LOST: Final = 0.1
 _ANNOTATION_OF_STEP: Final = re.compile(r"^ProfilerStep")
 
 
@@ -170,6 +171,34 @@ def _without_group(one: Collective) -> Collective:
     return replace(one, group_ranks="", group_size=None, group_start=None, group_stride=None)
 
 
+def _of_old_kineto(trace: Trace) -> Trace:
+    """NCCL before 2.19 and PyTorch before 2.2: other names of kernels, and nothing said of groups by number."""
+    names = [
+        re.sub(
+            r"^ncclDevKernel_(\w+)\(ncclDevKernelArgsStorage<\d+ul>\)",
+            r"ncclKernel_\1(ncclDevComm*, unsigned long)",
+            one,
+        )
+        for one in trace.names
+    ]
+    return replace(trace, names=names, collectives=[_without_sequence(one) for one in trace.collectives])
+
+
+def _loses_flows(traces: Traces, random: np.random.Generator) -> Traces:
+    """A tenth of the calls have lost their correlation, as where the recorder's buffers were full."""
+    changed = []
+    for trace in traces:
+        lost = (trace.rows.category == Category.RUNTIME) & (random.random(len(trace.rows)) < _LOST)
+        changed.append(_with(trace, correlation=np.where(lost, -1, trace.rows.correlation)))
+    return changed
+
+
+def _from_zero(trace: Trace) -> Trace:
+    """Times since the first row, where nothing says when that was."""
+    begin = int(trace.rows.start_ns.min())
+    return replace(_with(trace, start_ns=trace.rows.start_ns - begin), time_origin="trace")
+
+
 RECORDERS: Final[dict[str, Recorder]] = {
     "as it is": lambda traces, _: traces,
     "AMD": _each(_in_hip),
@@ -190,6 +219,10 @@ RECORDERS: Final[dict[str, Recorder]] = {
     "no marks": _each(lambda trace: _keep(trace, ~_named(trace, _MARK))),
     "no sequence numbers": _describe(_without_sequence),
     "no members of groups": _describe(_without_group),
+    "no groups and numbers": _describe(lambda one: _without_group(_without_sequence(one))),
+    "old Kineto": _each(_of_old_kineto),
+    "a tenth of the flows lost": _loses_flows,
+    "from zero on": _each(_from_zero),
     "other clocks": _clocks,
     "whole microseconds": _each(_in_microseconds),
     "shifted by an iteration": _one_iteration_later,

@@ -21,10 +21,10 @@ def stragglers_of(
     return None if found is None else say_stragglers(add_hosts(found, hosts or {}))
 
 
-def operations_of_traces(traces: Iterable[Trace]) -> list[RankOperations]:
-    """Of the traces of all ranks, rank 0's first, each of which has operations."""
+def operations_of_traces(traces: Iterable[Trace] | Mapping[int, Trace]) -> list[RankOperations]:
+    """Of the traces by rank, or of all ranks, rank 0's first; each has operations."""
     operations = []
-    for rank, trace in enumerate(traces):
+    for rank, trace in traces.items() if isinstance(traces, Mapping) else enumerate(traces):
         iterations = find_iterations(trace, None, RecordingTerms(), Problems())
         one = extract_operations(trace, iterations, None, rank_number=rank)
         assert one is not None
@@ -32,8 +32,8 @@ def operations_of_traces(traces: Iterable[Trace]) -> list[RankOperations]:
     return operations
 
 
-def stragglers_of_traces(traces: Iterable[Trace]) -> Stragglers:
-    """Of the traces of all ranks, rank 0's first, each of which has operations."""
+def stragglers_of_traces(traces: Iterable[Trace] | Mapping[int, Trace]) -> Stragglers:
+    """Of the traces by rank, or of all ranks, rank 0's first; each has operations."""
     found = stragglers_of(operations_of_traces(traces))
     assert found is not None
     return found
