@@ -17,6 +17,7 @@ from fleetprof_analyzer.trace.trace import Bools, Rows, Trace
 # Of the time of all rows: a part of the recording holds more.
 _MOST_PERMILLE: Final = 50
 _LEAST_SILENCE_NS: Final = 50_000_000
+_LEAST_SILENCE_ON_HOST_NS: Final = 1_000_000_000  # a thread without a core is silent for tenths of a second
 _LONGER_THAN_ALL: Final = 10
 _MOST_STRETCHES: Final = 32
 
@@ -53,12 +54,13 @@ def _find_stretch(trace: Trace, rows: Rows) -> Bools:
     stray: Bools
     marks = find_marks(replace(trace, rows=rows))
     nothing = np.zeros(len(rows), np.bool_)
+    least = _LEAST_SILENCE_NS if rows.on_device.any() else _LEAST_SILENCE_ON_HOST_NS
     if len(marks):
         begin, end = int(marks.start_ns.min()), int(marks.end_ns.max())
         apart = np.diff(np.sort(marks.end_ns)) if len(marks) > 1 else np.array([end - begin])
-        least = max(_LEAST_SILENCE_NS, int(np.median(apart)))
+        least = max(least, int(np.median(apart)))
     else:
-        begin, end, least = 0, 0, _LEAST_SILENCE_NS
+        begin, end = 0, 0
     whole = int(rows.duration_ns.sum())
     for silent_from, silent_to in zip(*find_silences(rows, least), strict=True):
         before = rows.start_ns < silent_to

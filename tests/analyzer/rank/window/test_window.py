@@ -149,6 +149,12 @@ def test_the_host_of_a_rank_without_a_device_is_not_idle_in_a_pause() -> None:
     assert lost(report) == {"paused": 3_000 + 4 * 20 + 20 - 20}
 
 
+def test_a_rank_without_a_device_that_lacked_a_core_for_400_ms_has_recorded_all_the_same() -> None:
+    events = [event for event in steps(range(3), profiler=False) if event["cat"] in ("cpu_op", "user_annotation")]
+    assert kinds(report_of([*events, row("aten::empty", "cpu_op", BEGIN - 410_000, 10)])) == []
+    assert kinds(report_of([*events, row("aten::empty", "cpu_op", BEGIN - 2_000_000, 10)])) == ["outside_recording"]
+
+
 @pytest.mark.parametrize("marks", ["profiler", "optimizer", "none"])
 def test_no_iteration_reaches_over_a_pause(marks: str) -> None:
     profiler = marks == "profiler"

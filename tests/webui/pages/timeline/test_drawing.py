@@ -42,7 +42,7 @@ def test_what_lies_under_the_pointer_is_told_and_a_brush_measures(page: Page) ->
 def test_the_colours_are_named_beside_the_picture(page: Page) -> None:
     open_timeline(page)
     legend = page.get_by_role("list", name="Colours").get_by_role("listitem")
-    expect(legend).to_have_count(8)
+    expect(legend).to_have_count(9)
     expect(legend.nth(1)).to_have_text("communication, exposed")
     swatches = [one.evaluate(PIXELS)["colors"] for one in legend.locator("canvas").all()]
     assert swatches[0] == 1

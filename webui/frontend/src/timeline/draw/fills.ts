@@ -18,6 +18,7 @@ const PROPERTIES: Record<string, string> = {
 const SIGNS: Record<string, "hatch" | "lines" | "dots" | "hollow"> = {
   communication_overlapped: "hatch",
   memory: "lines",
+  unrecorded: "lines",
   data_loading: "dots",
   idle: "hollow",
 };
