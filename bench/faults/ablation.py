@@ -10,12 +10,10 @@ seeds, adds nothing.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,7 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "bench")]
 
-from faults.recorders import KINDS, draw, judge, plan  # noqa: E402
+from faults.recorders import draw, judge, judge_cases  # noqa: E402
 from harness.traces.recorders import RECORDERS  # noqa: E402
 from harness.traces.straggler_sections import operations_of_traces, stragglers_of  # noqa: E402
 
@@ -119,22 +117,5 @@ def table(found: list[tuple[str, str, str]]) -> list[str]:
     return [*lines, "", *differ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--cases", type=int, default=1, help="per layout and kind")
-    parser.add_argument("--seed", type=int, default=1000)
-    parser.add_argument("--layouts", default="", help="all, if none are given")
-    parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--recorders", default="as it is,AMD,launches alone,no calls")
-    parser.add_argument("--workers", type=int, default=2)
-    arguments = parser.parse_args()
-    chosen = [one for one in arguments.layouts.split(",") if one]
-    jobs = plan(chosen, arguments.kinds.split(","), arguments.cases, arguments.seed)
-    with ProcessPoolExecutor(arguments.workers) as pool:
-        parts = pool.map(answer, *zip(*jobs, strict=True), [arguments.recorders.split(",")] * len(jobs))
-        found = [case for part in parts for case in part]
-    print("\n".join(table(found)))
-
-
 if __name__ == "__main__":
-    main()
+    print("\n".join(table(judge_cases(__doc__, answer, ["as it is", "AMD", "launches alone", "no calls"]))))

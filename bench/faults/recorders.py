@@ -15,9 +15,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -34,6 +36,7 @@ from harness.traces.straggler_sections import stragglers_of_traces  # noqa: E402
 
 MISSING = {"a rank missing": 1, "two ranks missing": 2}
 
+Result = TypeVar("Result")
 LEAST_GAIN = 0.02
 GAIN_OFF = 0.03
 KINDS = ("slow_gpu", "slow_host", "data_loader", "gc", "throttling", "none")
@@ -178,22 +181,24 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "-"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def judge_cases(
+    description: str | None, answer: Callable[[str, str, int, list[str]], list[Result]], recorders: Iterable[str]
+) -> list[Result]:
+    """All that `answer` says of the cases that the command line asks for, under `recorders` if it names none."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0] if description else None)
     parser.add_argument("--cases", type=int, default=1, help="per layout and kind")
     parser.add_argument("--seed", type=int, default=1000)
     parser.add_argument("--layouts", default="", help="all, if none are given")
     parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--recorders", default=",".join([*RECORDERS, *MISSING]))
+    parser.add_argument("--recorders", default=",".join(recorders))
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     chosen = [one for one in arguments.layouts.split(",") if one]
     jobs = plan(chosen, arguments.kinds.split(","), arguments.cases, arguments.seed)
     with ProcessPoolExecutor(arguments.workers) as pool:
         parts = pool.map(answer, *zip(*jobs, strict=True), [arguments.recorders.split(",")] * len(jobs))
-        found = [case for part in parts for case in part]
-    print("\n".join(table(found)))
+        return [result for part in parts for result in part]
 
 
 if __name__ == "__main__":
-    main()
+    print("\n".join(table(judge_cases(__doc__, answer, [*RECORDERS, *MISSING]))))

@@ -49,14 +49,13 @@ from fleetprof_analyzer.job.stragglers.replay.matching import Matched, match
 from fleetprof_analyzer.job.stragglers.replay.mismatch import Mismatch
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.search.faults import Judged, judge, least_joint_gain
-from fleetprof_analyzer.job.stragglers.search.readings import Agreed, read_hosts
+from fleetprof_analyzer.job.stragglers.search.readings import FAITHFUL, Agreed, read_hosts
 from fleetprof_analyzer.job.stragglers.undecided import Power, find_power
 from fleetprof_analyzer.rank.communication.operations import KINDS, RankOperations, UnreadableOperations, decode
 
 log = logging.getLogger(__name__)
 
 _LEAST_ITERATIONS: Final = 3
-_FAITHFUL: Final = 0.03
 _LEAST_OF_ERROR: Final = 0.5  # of what a replay is off by: a smaller gain may be the replay's own
 _MOST_SHOWN: Final = 16
 _OF_NO_RANK: Final = ("nobody", "undecided", "moving_imbalance")
@@ -195,7 +194,7 @@ def _report(agreed: Agreed, left_out: list[Untold], missing: list[int]) -> Judge
     replay, table, judged = agreed.search.replay, agreed.search.table, agreed.judged
     matched, fidelity = replay.matched, replay.fidelity()
     decision = _decide(agreed, missing)
-    if decision.named and decision.gain < _LEAST_OF_ERROR * abs(fidelity - 1) and abs(fidelity - 1) > _FAITHFUL:
+    if decision.named and decision.gain < _LEAST_OF_ERROR * abs(fidelity - 1) and abs(fidelity - 1) > FAITHFUL:
         decision = _Decision(verdict="undecided", reason=Unfaithful(fidelity))
     verdict, links, power = decision.verdict, decision.links, decision.power
     order = [*judged.named, *judged.others] if _has_too_few(replay) else judged.others
@@ -220,10 +219,10 @@ def _report(agreed: Agreed, left_out: list[Untold], missing: list[int]) -> Judge
             for group in links.slow[:_MOST_SHOWN]
         ],
         gain=max(decision.gain, 0.0),
-        approximate=abs(fidelity - 1) > _FAITHFUL or (agreed.by_gaps_alone and bool(decision.named)),
+        approximate=abs(fidelity - 1) > FAITHFUL or (agreed.by_gaps_alone and bool(decision.named)),
         fidelity=fidelity,
         transfer_share=_transfer_share(replay),
-        pipeline=None if abs(fidelity - 1) > _FAITHFUL else measure_bubbles(replay, table.role),
+        pipeline=None if abs(fidelity - 1) > FAITHFUL else measure_bubbles(replay, table.role),
         iterations=matched.iterations,
         matched_by=matched.method,
         operations=matched.operations,

@@ -62,6 +62,7 @@ def _with_nobody_late(replay: Replay, role: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def _medians(values: Int64s, owner: Int64s) -> Int64s:
+    """Those of each owner, halfway between the two middle values: of two ranks the lower one would be too low."""
     order = np.lexsort((values, owner))
     count = np.bincount(owner)
     first = np.cumsum(count) - count

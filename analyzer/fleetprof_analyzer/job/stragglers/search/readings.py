@@ -1,4 +1,4 @@
-"""Who is late under both readings of the hosts: that their waits are all known, and that a gap is the rank's own.
+"""Judges late ranks under both readings of the hosts: that their waits are all known, and that a gap is the rank's own.
 
 A host whose waits are not all known seems busy for as long as it waits, so that all hosts look equally slow; where a
 gap counts as own time, a host that lost its lead by waiting for others looks late. So a lateness that is mostly gaps
@@ -16,7 +16,8 @@ from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.search.faults import Fault, Judged
 from fleetprof_analyzer.job.stragglers.search.search import Search, search
 
-_FAITHFUL: Final = 0.03
+FAITHFUL: Final = 0.03
+"""A replay that is off by more is rough."""
 _CERTAIN: Final = 0.5  # of the excess
 _UNSURE: Final = 0.02  # of the window
 _EXPLAINED: Final = 0.5  # of what a rank costs
@@ -41,7 +42,7 @@ def read_hosts(matched: Matched) -> Agreed:
         on_device = any(one.kind == "gpu" for one in matched.ranks)
         return _read_gaps_alone(found) if on_device else Agreed(found, found.judged)
     gaps = None
-    if (off := abs(following.fidelity() - 1)) > _FAITHFUL:
+    if (off := abs(following.fidelity() - 1)) > FAITHFUL:
         gaps = Replay(matched, follows_hosts=False)
         if abs(gaps.fidelity() - 1) < off:
             found = search(gaps)
@@ -86,7 +87,7 @@ def _read_gaps_alone(gaps: Search) -> Agreed:
     kept = [fault for fault in named if fault.gain_alone >= _LEAST_BY_GAPS or _is_certain(gaps, fault)]
     if named and not kept:
         return Agreed(gaps, _nobody(gaps.judged), named[0], by_gaps_alone=True)
-    return Agreed(gaps, gaps.judged if len(kept) == len(named) else gaps.keep(kept), by_gaps_alone=True)
+    return Agreed(gaps, gaps.keep(kept), by_gaps_alone=True)
 
 
 def _nobody(judged: Judged) -> Judged:

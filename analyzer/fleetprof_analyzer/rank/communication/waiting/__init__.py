@@ -1,1 +1,1 @@
-"""When the host of a rank waits for its device."""
+"""The waits of a rank's host for its device."""

@@ -1,4 +1,4 @@
-"""When a host waited for its device: known by what it does, whatever the recorder calls it, or if it is in no row.
+"""Finds the waits of a host for its device by what they do, whatever the recorder calls them, or if they are in no row.
 
 A wait ends when the work ends on which it can depend, again and again. What a thread does between is its own. So a
 stretch in which the launching threads do nothing new counts as a wait where, at the same place of the program, such
@@ -100,7 +100,7 @@ def _may_wait(begin_ns: Int64s, end_ns: Int64s, drained_ns: Int64s) -> Bools:
 
 
 def _waited_for(work: Rows) -> Iterator[Bools]:
-    """What a host may wait for, as rows of `work`: all of it, or one stream."""
+    """The work that a host may wait for, as rows of `work`: all of it, or one stream."""
     yield np.ones(len(work), np.bool_)
     rows = np.bincount(work.place)
     for place in np.argsort(-rows)[: min(_MOST_STREAMS, int((rows > 0).sum()))].tolist():

@@ -1,1 +1,1 @@
-"""What the graph of a replay needs beside its order."""
+"""The graph of a replay: its plan, the order of its nodes, and the transfers of kernels with several partners."""
