@@ -1,8 +1,7 @@
 """What makes a policy act: one trigger, its kind, and what there is to say of that kind."""
 
-from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 
 from pydantic import Field
 
@@ -113,14 +112,8 @@ class AlertTrigger(Part):
     ] = Field(default=[], description="Names of alerts (`alertname`); any alert about a chosen job when empty.")
 
 
-_DETAILS: Final[Mapping[TriggerType, str]] = {
-    TriggerType.LOW_UTILIZATION: "low_utilization",
-    TriggerType.ALERT: "alert",
-    TriggerType.STEADY_STATE: "steady_state",
-    TriggerType.SCHEDULE: "schedule",
-    TriggerType.STRAGGLER: "straggler",
-    TriggerType.ITERATION_TIME_DRIFT: "iteration_time_drift",
-}
+_DETAILS: Final = {kind: kind.name.lower() for kind in TriggerType}
+"""The field of `Trigger` that says more about a type."""
 _FIELDS: Final = {kind.value: f"{kind.value[0].lower()}{kind.value[1:]}" for kind in TriggerType}
 
 
@@ -160,3 +153,12 @@ class Trigger(Part):
     def _says_what_it_must(self) -> bool:
         required = (TriggerType.STEADY_STATE, TriggerType.SCHEDULE)
         return self.type not in required or getattr(self, _DETAILS[self.type]) is not None
+
+    def details(self) -> Part:
+        """The field of its own type, with the defaults when absent."""
+        field = _DETAILS[self.type]
+        given = getattr(self, field)
+        if given is None:
+            given = get_args(type(self).model_fields[field].annotation)[0]()
+        assert isinstance(given, Part)
+        return given

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from fleetprof_api.policy import Mode, Suppression, TriggerType
+from fleetprof_api.policy import Mode, Suppression
 
 from fleetprof_operator.kubernetes.cluster import Json
 from fleetprof_operator.policies.captures import PolicyCaptures
@@ -21,9 +21,10 @@ from fleetprof_operator.policies.exemption import Exemptions
 from fleetprof_operator.policies.policy_state import PolicyState
 from fleetprof_operator.policies.stored_policies import PolicyWriter
 from fleetprof_operator.policies.triggers.alerts import FiringAlert
-from fleetprof_operator.policies.triggers.evaluation import Detection, JobEvaluation
-from fleetprof_operator.policies.triggers.figures import FiguresSource, JobFigures
-from fleetprof_operator.policies.triggers.schedule import find_due
+from fleetprof_operator.policies.triggers.evaluation import JobEvaluation
+from fleetprof_operator.policies.triggers.figures import FiguresSource, Job, JobFigures
+from fleetprof_operator.policies.triggers.table import WATCHES
+from fleetprof_operator.policies.triggers.watch import Detection
 
 log = logging.getLogger(__name__)
 
@@ -114,35 +115,18 @@ class Engine:
             del policy.evaluations[job]
         texts = {job.text(): job for job in jobs}
         policy.log.forget(now, lambda capture: policy.is_remembered(capture, texts))
+        about: dict[Job, list[FiringAlert]] = {}
+        for alert in alerts:
+            named = self._figures.find_job(alert.namespace, kind=alert.kind, name=alert.workload, pod=alert.pod)
+            if named is not None:
+                about.setdefault(named, []).append(alert)
         for job, figures in jobs.items():
             if job not in policy.evaluations:
                 policy.evaluations[job] = JobEvaluation(policy.spec.triggers)
-            for detection in policy.evaluations[job].add(figures, now):
+            for detection in policy.evaluations[job].add(figures, now, about.get(job, ())):
                 await self._fire(policy, figures, detection, now)
-        for trigger in policy.triggers(TriggerType.SCHEDULE):
-            assert trigger.schedule is not None
-            due = find_due(trigger.schedule, now)
-            if due is not None and policy.due.get(trigger.name) != due:
-                policy.due[trigger.name] = due
-                for figures in jobs.values():
-                    detection = Detection(trigger.name, f"at-{due}", f"{trigger.schedule.cron} came due")
-                    await self._fire(policy, figures, detection, now, answers_again=False)
-        for alert in alerts:
-            named = self._figures.find_job(alert.namespace, kind=alert.kind, name=alert.workload, pod=alert.pod)
-            if named in jobs:
-                await self._fire_alert(policy, jobs[named], alert, now)
 
-    async def _fire_alert(self, policy: PolicyState, figures: JobFigures, alert: FiringAlert, now: int) -> None:
-        for trigger in policy.triggers(TriggerType.ALERT):
-            names = trigger.alert.names if trigger.alert is not None else []
-            if not names or alert.name in names:
-                cause = f"the alert {alert.name} fires" + (f": {alert.summary}" if alert.summary else "")
-                await self._fire(policy, figures, Detection(trigger.name, f"{alert.name} {alert.started}", cause), now)
-
-    async def _fire(
-        self, policy: PolicyState, figures: JobFigures, detection: Detection, now: int, *, answers_again: bool = True
-    ) -> None:
-        """Decides. Without `answers_again` it is no news that this very occasion was answered before a restart."""
+    async def _fire(self, policy: PolicyState, figures: JobFigures, detection: Detection, now: int) -> None:
         assert policy.spec is not None
         firing = Firing(
             trigger=detection.trigger,
@@ -157,21 +141,21 @@ class Engine:
         others = [capture for neighbour in neighbours for capture in neighbour.log.captures.values()]
         identity = (policy.name, str(policy.metadata["uid"]))
         decision = decide(policy.spec, identity, policy.log.captures.values(), others, firing, now)
-        kind = next(t.type.value for t in policy.spec.triggers if t.name == detection.trigger)
+        kind = next(trigger.type for trigger in policy.spec.triggers if trigger.name == detection.trigger)
         match decision:
             case CaptureOrder(capture=capture):
                 policy.log.note_capture(capture)
-                self._on_firing(kind, "Captured" if capture.mode is Mode.CAPTURE else "DryRun")
+                self._on_firing(kind.value, "Captured" if capture.mode is Mode.CAPTURE else "DryRun")
                 log.info("policy %s/%s: %s: %s", policy.namespace, policy.name, firing.workload, firing.cause)
                 if capture.mode is Mode.CAPTURE:
                     self._captures.plan(policy, figures.job, decision)
                 else:
                     sentence = f"{firing.workload} would have been captured because {firing.cause}"
                     await self._captures.give_notice(policy.metadata, "WouldCapture", sentence, mark=capture.request)
-            case NoCapture(reason=Suppression.ALREADY_ANSWERED) if not answers_again:
+            case NoCapture(reason=Suppression.ALREADY_ANSWERED) if WATCHES[kind].repeats_after_restart:
                 pass
             case NoCapture(reason=reason, message=message):
-                self._on_firing(kind, reason.value)
+                self._on_firing(kind.value, reason.value)
                 if policy.log.note_left(firing.workload, firing.trigger, reason, message, now):
                     sentence = f"{firing.workload}: {firing.cause}; no capture: {message}"
                     mark = f"{firing.workload}/{firing.trigger}"

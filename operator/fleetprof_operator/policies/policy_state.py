@@ -10,8 +10,6 @@ from fleetprof_api.policy import (
     InvalidPolicy,
     Mode,
     PolicySpec,
-    Trigger,
-    TriggerType,
     parse_policy,
 )
 
@@ -19,7 +17,8 @@ from fleetprof_operator.kubernetes.cluster import Json
 from fleetprof_operator.policies.log import LoggedCapture, read_log, write_log
 from fleetprof_operator.policies.triggers.evaluation import JobEvaluation
 from fleetprof_operator.policies.triggers.figures import Job
-from fleetprof_operator.policies.triggers.schedule import InvalidSchedule, find_due
+from fleetprof_operator.policies.triggers.table import WATCHES, make_watch
+from fleetprof_operator.policies.triggers.watch import InvalidTrigger
 from fleetprof_operator.profilerequests.status import format_time
 
 PATH: Final = "/apis/fleetprof.io/v1alpha1"
@@ -41,8 +40,7 @@ class PolicyState:
         self.evaluations: dict[Job, JobEvaluation] = {}
         self.uids: dict[str, str] = {}  # of requests, by name, as far as this operator has seen them
         self.document_spec: Json = body["spec"]
-        self.due: dict[str, int] = {}  # trigger → the time of its schedule that was answered last
-        self._read_spec(body, now_unix_ns)
+        self._read_spec(body)
 
     @property
     def namespace(self) -> str:
@@ -65,16 +63,13 @@ class PolicyState:
         self.metadata = body["metadata"]
         self.document_spec = body["spec"]
         if changed:
-            self._read_spec(body, now_unix_ns)
-
-    def triggers(self, kind: TriggerType) -> list[Trigger]:
-        """Those of one type."""
-        return [t for t in self.spec.triggers if t.type is kind] if self.spec is not None else []
+            self._read_spec(body)
 
     def is_remembered(self, capture: LoggedCapture, jobs: Mapping[str, object]) -> bool:
         """Whether a trigger needs to know of a capture beyond its day: one that fires once in a run, of a job there."""
-        steady = {trigger.name for trigger in self.triggers(TriggerType.STEADY_STATE)}
-        return capture.trigger in steady and capture.workload in jobs
+        triggers = self.spec.triggers if self.spec is not None else []
+        once = {trigger.name for trigger in triggers if WATCHES[trigger.type].fires_once_in_a_run}
+        return capture.trigger in once and capture.workload in jobs
 
     def build_status(self, now_unix_ns: int) -> Json:
         """The status that the object should have."""
@@ -103,7 +98,7 @@ class PolicyState:
         ]
         return status
 
-    def _read_spec(self, body: Json, now_unix_ns: int) -> None:
+    def _read_spec(self, body: Json) -> None:
         old = self.spec
         self.spec, self.problem = None, ""
         named = {"name": body["metadata"]["name"], "namespace": body["metadata"]["namespace"]}
@@ -112,11 +107,10 @@ class PolicyState:
                 {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": named, "spec": body["spec"]}
             ).spec
             for trigger in spec.triggers:
-                if trigger.schedule is not None:
-                    find_due(trigger.schedule, now_unix_ns)
+                make_watch(trigger)
         except InvalidPolicy as error:
             self.problem = "; ".join(error.problems)
-        except InvalidSchedule as error:
+        except InvalidTrigger as error:
             self.problem = f"spec.triggers[]: {error}"
         else:
             self.spec = spec

@@ -41,8 +41,8 @@ def find_fired(recorded: dict[str, Any]) -> dict[str, int]:
             iteration_ns=iteration_ns,
             activity_permille=activity,
         )
-        for sight in evaluation.add(figures, at_s * 10**9):
-            fired.setdefault(sight.trigger, at_s)
+        for detection in evaluation.add(figures, at_s * 10**9):
+            fired.setdefault(detection.trigger, at_s)
     return fired
 
 

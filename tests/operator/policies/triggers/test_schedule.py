@@ -4,7 +4,9 @@ from datetime import datetime
 
 import pytest
 from fleetprof_api.policy import ScheduleTrigger
-from fleetprof_operator.policies.triggers.schedule import InvalidSchedule, find_due
+from fleetprof_operator.policies.triggers.figures import Job, JobFigures
+from fleetprof_operator.policies.triggers.schedule import ScheduleWatch, find_due
+from fleetprof_operator.policies.triggers.watch import InvalidTrigger, JobMoment
 
 
 def at(text: str) -> int:
@@ -29,6 +31,15 @@ def test_a_schedule_is_due_for_five_minutes(cron: str, zone: str, now: str, due:
     assert find_due(schedule, at(now) * 10**9) == (at(due) if due else None)
 
 
+@pytest.mark.parametrize(("began", "fires"), [("2026-11-21T02:59:59Z", True), ("2026-11-21T03:00:01Z", False)])
+def test_it_fires_once_for_a_job_that_ran_when_it_came_due(began: str, fires: bool) -> None:
+    watch = ScheduleWatch("nightly", ScheduleTrigger(cron="0 3 * * *"))
+    figures = JobFigures(job=Job("team", "batch/v1", "Job", "llama"), ranks=1, began_unix_ns=at(began) * 10**9)
+    moments = [JobMoment(figures, at(f"2026-11-21T{now}Z") * 10**9) for now in ("03:00:30", "03:00:35")]
+    detections = [detection for moment in moments for detection in watch.see(moment)]
+    assert [d.occasion for d in detections] == [f"at-{at('2026-11-21T03:00:00Z')}"] * fires
+
+
 @pytest.mark.parametrize(
     ("cron", "zone", "words"),
     [
@@ -38,5 +49,5 @@ def test_a_schedule_is_due_for_five_minutes(cron: str, zone: str, now: str, due:
     ],
 )
 def test_what_never_comes_due_is_refused(cron: str, zone: str, words: str) -> None:
-    with pytest.raises(InvalidSchedule, match=words.replace("*", r"\*")):
+    with pytest.raises(InvalidTrigger, match=words.replace("*", r"\*")):
         find_due(ScheduleTrigger(cron=cron, time_zone=zone), 10**18)
