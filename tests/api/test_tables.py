@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 from fleetprof_api.report.heterogeneity import Heterogeneity, RankTable
+from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.report import (
     DeviceTime,
     HostSeries,
-    IdleCauses,
     Iteration,
     Rank,
     Report,

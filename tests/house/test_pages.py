@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 from typing import get_args, get_type_hints
 
-import msgspec
 import pytest
-from fleetprof_api.report.report import IdleCauses, TimeBreakdown
+from fleetprof_api.report.idle_causes import IDLE_CAUSES
+from fleetprof_api.report.report import TimeBreakdown
 from fleetprof_api.report.stragglers import Cause, Stragglers
 
 ROOT = Path(__file__).parents[2]
@@ -78,9 +78,7 @@ def test_the_glossary_has_every_verdict(name: str) -> None:
     assert f"`{name}`" in GLOSSARY
 
 
-@pytest.mark.parametrize(
-    "name", [field.name for part in (TimeBreakdown, IdleCauses) for field in msgspec.structs.fields(part)][:13]
-)
+@pytest.mark.parametrize("name", [*TimeBreakdown.__struct_fields__[1:], *(row.title for row in IDLE_CAUSES.values())])
 def test_the_glossary_has_every_part_of_the_time(name: str) -> None:
     assert f"| {name.replace('_', ' ')} |" in GLOSSARY
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Final, get_args
 
 from fleetprof_api.report.heterogeneity import Unit
+from fleetprof_api.report.idle_causes import IDLE_CAUSES
 from fleetprof_api.report.report import Rank
 from fleetprof_api.report.report_tables import StageName
-
-from fleetprof_analyzer.rank.measures.idle.causes import CAUSES
 
 Values = list[int | None]
 
@@ -55,7 +54,7 @@ def _stage(name: str) -> Callable[[Rank], Values]:
 MEASURES: Final[Mapping[str, tuple[Unit, Callable[[Rank], Values]]]] = {
     "iteration": ("ns", _durations),
     **{name: ("ns", _part(name)) for name in PARTS},
-    **{IDLE + name: ("ns", _cause(name)) for name in CAUSES},
+    **{IDLE + name: ("ns", _cause(name)) for name in IDLE_CAUSES},
     **{STAGE + name: ("ns", _stage(name)) for name in get_args(StageName)},
     "energy": ("mJ", _energies),
 }

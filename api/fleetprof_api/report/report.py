@@ -17,6 +17,7 @@ from fleetprof_api.report.capture_cost import CaptureCost
 from fleetprof_api.report.energy import Energy, WorstGpu
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.heterogeneity import Heterogeneity
+from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.rank_tables import DeviceWorkStatistics, MemoryPeak, OperatorLaunches
 from fleetprof_api.report.report_tables import (
     CommunicationStatistics,
@@ -73,28 +74,6 @@ class UnrecordedTime(msgspec.Struct, kw_only=True, frozen=True):
         Meta(description="paused: of the recorder, no part of the span; the others are `TimeBreakdown.unrecorded`"),
     ]
     time_ns: Annotated[int, Meta(description="sum over devices, ns", ge=0)]
-
-
-class IdleCauses(msgspec.Struct, kw_only=True, frozen=True):
-    """Why devices were idle, ns. Formulas: docs/measures.md#idle.
-
-    data_loading + synchronization + launching + host + optimizer + waiting + unknown = `TimeBreakdown.idle`, exactly;
-    the last six are parts of `synchronization`, `host` and `waiting`.
-    """
-
-    data_loading: Annotated[int, Meta(description="the host waited for the next batch", ge=0)] = 0
-    synchronization: Annotated[int, Meta(description="the host waited for the device, and started again", ge=0)] = 0
-    launching: Annotated[int, Meta(description="in the launch call, and from it to the start", ge=0)] = 0
-    host: Annotated[int, Meta(description="Python, operators, allocation and other calls before the launch", ge=0)] = 0
-    optimizer: Annotated[int, Meta(description="the host was in Optimizer.step or zero_grad", ge=0)] = 0
-    waiting: Annotated[int, Meta(description="launched, and waiting for other work or an event", ge=0)] = 0
-    unknown: Annotated[int, Meta(description="no launch record, or a host that was not recorded", ge=0)] = 0
-    synchronization_blocked: Annotated[int, Meta(description="of synchronization: while in the call", ge=0)] = 0
-    host_operators: Annotated[int, Meta(description="of host: inside operators", ge=0)] = 0
-    host_runtime: Annotated[int, Meta(description="of host: in other calls of CUDA or HIP", ge=0)] = 0
-    host_allocation: Annotated[int, Meta(description="of host: allocating or freeing memory", ge=0)] = 0
-    host_python: Annotated[int, Meta(description="of host: between operators", ge=0)] = 0
-    waiting_short: Annotated[int, Meta(description="of waiting: gaps no longer than a launch takes", ge=0)] = 0
 
 
 class StreamIdle(msgspec.Struct, kw_only=True, frozen=True):

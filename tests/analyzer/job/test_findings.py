@@ -12,8 +12,9 @@ from fleetprof_analyzer.views.words.straggler_words import CAUSES
 from fleetprof_analyzer.words.findings import say_findings
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.findings import Finding
+from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.rank_tables import OperatorLaunches
-from fleetprof_api.report.report import IdleCauses, KindTotal, Rank, Report, TimeBreakdown
+from fleetprof_api.report.report import KindTotal, Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import (
     CommunicationStatistics,
     CopyStatistics,

@@ -14,7 +14,8 @@ from fleetprof_analyzer.rank.summary import RankSummary, summarise
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_api.report.code_place import PlaceInCode
-from fleetprof_api.report.report import IdleCauses, Iteration, TimeBreakdown
+from fleetprof_api.report.idle_causes import IdleCauses
+from fleetprof_api.report.report import Iteration, TimeBreakdown
 from fleetprof_api.report.report_tables import Silence
 from harness.traces.planted.traces import plant
 

@@ -4,7 +4,8 @@ from typing import Any, Literal
 
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason
 from fleetprof_api.report.code_place import PlaceInCode
-from fleetprof_api.report.report import IdleCauses, Iteration, KindTotal, Rank, Report, TimeBreakdown
+from fleetprof_api.report.idle_causes import IdleCauses
+from fleetprof_api.report.report import Iteration, KindTotal, Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import CommunicationStatistics, KernelStatistics, Silence, Stages, StageTime
 from fleetprof_api.report.stragglers import Evidence, Straggler, Stragglers
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from statistics import median_low
 from typing import Final, get_args
 
-from fleetprof_api.report.report import IdleCauses, Rank, Report, TimeBreakdown
+from fleetprof_api.report.idle_causes import IdleCauses
+from fleetprof_api.report.report import Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import StageName
 
 from fleetprof_webui.models.tables import RankColumns

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetprof_api.report.code_place import PlaceInCode
-from fleetprof_api.report.report import IdleCauses, KindTotal, Rank, Report
+from fleetprof_api.report.idle_causes import IdleCauses
+from fleetprof_api.report.report import KindTotal, Rank, Report
 from fleetprof_api.report.stragglers import Stragglers
 
 from fleetprof_analyzer.job.findings.exposed import judge_exposed

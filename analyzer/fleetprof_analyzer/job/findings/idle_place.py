@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
-from fleetprof_api.report.report import IdleCauses, Rank
+from fleetprof_api.report.idle_causes import IdleCauses
+from fleetprof_api.report.report import Rank
 from fleetprof_api.report.report_tables import IdlePlace
 
 _ZEROES: Final = re.compile(r"^aten::(?:_foreach_)?zero_$")

@@ -9,14 +9,14 @@ from typing import Final
 
 import msgspec
 import numpy as np
-from fleetprof_api.report.report import DeviceTime, IdleCauses, Iteration, StreamIdle
+from fleetprof_api.report.idle_causes import IDLE_CAUSES, IdleCauses
+from fleetprof_api.report.report import DeviceTime, Iteration, StreamIdle
 from fleetprof_api.report.report_tables import IdlePlace
 
 from fleetprof_analyzer.rank.host.track import Track
 from fleetprof_analyzer.rank.measures.breakdown import measure_device
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
 from fleetprof_analyzer.rank.measures.host_activity import HostRows, read_host
-from fleetprof_analyzer.rank.measures.idle.causes import CAUSES
 from fleetprof_analyzer.rank.measures.idle.idle import measure_idle, measure_stream_idle
 from fleetprof_analyzer.rank.measures.idle.places import LongGaps, find_idle_places
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
@@ -95,7 +95,7 @@ def add_iteration_idle(iterations: Sequence[Iteration], of_devices: Sequence[Seq
 
 
 def _whole(idle_ns: IdleCauses) -> int:
-    return sum(getattr(idle_ns, part) for part in CAUSES)
+    return sum(getattr(idle_ns, part) for part in IDLE_CAUSES)
 
 
 def add_idle(parts: Sequence[IdleCauses]) -> IdleCauses:

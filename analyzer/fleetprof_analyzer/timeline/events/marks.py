@@ -13,7 +13,7 @@ from fleetprof_api.report.report import Rank
 
 from fleetprof_analyzer.rank.measures.devices import split_devices
 from fleetprof_analyzer.rank.measures.host_activity import read_host
-from fleetprof_analyzer.rank.measures.idle.idle import GapPart, explain_gaps
+from fleetprof_analyzer.rank.measures.idle.idle import FIELDS, GapPart, explain_gaps
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import NO_CALLS, LaunchCalls
 from fleetprof_analyzer.rank.measures.stages.gaps import fill
 from fleetprof_analyzer.rank.measures.stages.labels import Label, find_labels
@@ -27,21 +27,6 @@ from fleetprof_analyzer.trace.trace import Trace
 
 MOST_MARKS: Final = 2000
 LEAST_NS: Final = 10_000  # shorter idle gaps and waits are drawn by nobody
-# Names of the report's causes for the parts of a gap.
-_CAUSES: Final = {
-    GapPart.DATA_LOADING: "data_loading",
-    GapPart.BLOCKED: "synchronization",
-    GapPart.RESTART: "synchronization",
-    GapPart.LAUNCHING: "launching",
-    GapPart.OPTIMIZER: "optimizer",
-    GapPart.OPERATORS: "host",
-    GapPart.RUNTIME: "host",
-    GapPart.ALLOCATION: "host",
-    GapPart.PYTHON: "host",
-    GapPart.WAITING_SHORT: "waiting",
-    GapPart.WAITING_LONG: "waiting",
-    GapPart.UNKNOWN: "unknown",
-}
 
 Span = tuple[int, int]
 
@@ -125,7 +110,8 @@ def _idle(trace: Trace, entry: Rank, calls: LaunchCalls, span: Span) -> Iterable
             causes: dict[str, int] = {}
             for part, value in zip(GapPart, parts[at].tolist(), strict=True):
                 if value:
-                    causes[_CAUSES[part]] = causes.get(_CAUSES[part], 0) + value
-            main = max(causes, key=lambda cause: causes[cause])
+                    cause = FIELDS[part][0]
+                    causes[cause] = causes.get(cause, 0) + value
+            main = max(causes, key=lambda name: causes[name])
             args: dict[str, str | int | float] = {f"{cause}_ns": value for cause, value in causes.items()}
             yield Mark(f"idle GPU {work.device}", f"idle: {main}", int(gaps.begin_ns[at]), int(length[at]), args)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from fleetprof_api.report.code_place import PlaceInCode
-from fleetprof_api.report.report import IdleCauses, KindTotal, Rank, Report
+from fleetprof_api.report.idle_causes import IdleCauses
+from fleetprof_api.report.report import KindTotal, Rank, Report
 
 from fleetprof_analyzer.views.text import percent, plain, share
 from fleetprof_analyzer.views.words.causes_text import add_stages, find_silences, list_causes
@@ -20,15 +21,6 @@ _SMALL: Final = 0.1
 _MOST: Final = 0.5
 _PARTS_OF_FINDINGS: Final = {"exposed_communication": "communication", "exposed_copies": "copies"}
 _STAGES: Final = {"host, between stages": "the host between stages", "other": "other operators"}
-_IDLE: Final = {
-    "data loading": "it waits for the next batch",
-    "synchronisation": "the host waits for it, and has nothing ready when it is done",
-    "launching": "launching takes longer than the work",
-    "host": "the host has not launched the next work yet",
-    "optimizer": "the host is inside the optimizer",
-    "waiting": "work that is launched does not begin, though no recorded work runs on its device",
-    "unknown": "the trace does not say why",
-}
 
 
 def say_time(report: Report) -> str:
@@ -82,15 +74,15 @@ def _why_idle(idle_ns: IdleCauses | None, idle: int, ranks: Sequence[Rank]) -> s
     if not causes:
         return ""
     first = causes[0]
-    if first.words == "unknown" and first.time_ns >= _MOST * idle:
-        return f"; {_IDLE[first.words]}"
+    if first.name == "unknown" and first.time_ns >= _MOST * idle:
+        return f"; {first.row.because}"
     place = ""
-    if first.words == "host":
+    if first.name == "host":
         # A silence that is shorter than half of this idle time does not explain most of it.
         longest = next((one for one in find_silences(ranks) if one.time_ns >= _MOST * first.time_ns), None)
         place = "" if longest is None else f", mostly {longest.words}{in_brackets(longest.place)}"
     most = "most of it" if first.time_ns >= _MOST * idle else "the largest part"
-    return f", {most} ({share(first.time_ns, idle)}) because {_IDLE[first.words]}{place}"
+    return f", {most} ({share(first.time_ns, idle)}) because {first.row.because}{place}"
 
 
 def _which(report: Report) -> str:

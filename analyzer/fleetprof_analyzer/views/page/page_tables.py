@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from statistics import median
 from typing import Final
 
+from fleetprof_api.report.idle_causes import IDLE_CAUSES
 from fleetprof_api.report.report import Rank, Report
 from fleetprof_api.report.report_tables import CommunicationStatistics
 from markupsafe import Markup
@@ -14,7 +15,7 @@ from markupsafe import Markup
 from fleetprof_analyzer.views.page import links
 from fleetprof_analyzer.views.page.table import Heading, PageTable, make_table
 from fleetprof_analyzer.views.text import duration, plain, rank_name, share, size
-from fleetprof_analyzer.views.words.causes_text import CAUSES, add_iterations, add_stages
+from fleetprof_analyzer.views.words.causes_text import add_iterations, add_stages
 
 _MOST_COLLECTIVES: Final = 16
 _MOST_ITERATIONS: Final = 40
@@ -76,9 +77,9 @@ def tabulate_idle(ranks: Sequence[Rank]) -> PageTable | None:
     """Idle time of every iteration and the shares of its causes; None without a GPU."""
     by_iteration = add_iterations(ranks)[:_MOST_ITERATIONS]
     columns = [Heading("Iteration", "name"), Heading("Idle", stays=True)]
-    columns += [Heading(words.capitalize()) for _, words in CAUSES]
+    columns += [Heading(cause.title.capitalize()) for cause in IDLE_CAUSES.values()]
     rows = (
-        [str(index), duration(idle), *(share(getattr(causes, name), idle) for name, _ in CAUSES)]
+        [str(index), duration(idle), *(share(getattr(causes, name), idle) for name in IDLE_CAUSES)]
         for index, idle, causes in by_iteration
     )
     return make_table(columns, rows) if by_iteration else None

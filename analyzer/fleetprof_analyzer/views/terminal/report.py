@@ -147,7 +147,7 @@ def _idle(total: KindTotal, ranks: Sequence[Rank], width: int) -> list[str]:
         return []
     lines = ["Why the GPU was idle"]
     for cause in list_causes(total.idle_ns):
-        line = f"    {cause.words:<22} {share(cause.time_ns, total.time_ns.idle):>8}  {duration(cause.time_ns):>10}"
+        line = f"    {cause.row.title:<22} {share(cause.time_ns, total.time_ns.idle):>8}  {duration(cause.time_ns):>10}"
         if len(line) + 2 + len(cause.parts) <= width:
             lines.append(f"{line}  {cause.parts}".rstrip())
         else:

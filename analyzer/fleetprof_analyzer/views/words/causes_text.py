@@ -9,48 +9,29 @@ from dataclasses import dataclass
 from typing import Final, get_args
 
 from fleetprof_api.report.code_place import PlaceInCode
-from fleetprof_api.report.report import IdleCauses, Rank
+from fleetprof_api.report.idle_causes import IDLE_CAUSES, IdleCause, IdleCauses
+from fleetprof_api.report.report import Rank
 from fleetprof_api.report.report_tables import StageName
 
 from fleetprof_analyzer.views.text import duration, plain, share
 
-_CAUSES: Final = (
-    ("data_loading", "data loading", "the host waited for the next batch"),
-    ("synchronization", "synchronisation", "the host waited for the device, and then had to start again"),
-    ("launching", "launching", "the launch call itself, and the way from it to the device"),
-    ("host", "host", "the host had not launched the work yet"),
-    ("optimizer", "optimizer", "the host was inside the optimizer"),
-    ("waiting", "waiting", "launched in time, but waiting for other work or an event"),
-    ("unknown", "unknown", "the trace does not say what launched the work, or what the host did"),
-)
 _FEWEST_ITERATIONS: Final = 3
-_PARTS: Final = {
-    "synchronization": (("synchronization_blocked", "in the call"),),
-    "host": (
-        ("host_python", "Python"),
-        ("host_operators", "operators"),
-        ("host_allocation", "allocation"),
-        ("host_runtime", "other calls"),
-    ),
-    "waiting": (("waiting_short", "in gaps as short as a launch"),),
-}
-
-
-CAUSES: Final = tuple((name, words) for name, words, _ in _CAUSES)
-
-
 _MOST_SILENCES: Final = 3
 _STAGES: Final = {"host": "host, between stages"}
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One cause: its words, its time, what it means, and its parts as text."""
+    """One cause by its name in IDLE_CAUSES, its time, and its parts as text."""
 
-    words: str
+    name: str
     time_ns: int
-    meaning: str
     parts: str
+
+    @property
+    def row(self) -> IdleCause:
+        """The cause in words."""
+        return IDLE_CAUSES[self.name]
 
 
 def add_stages(ranks: Sequence[Rank]) -> list[tuple[str, int, int]]:
@@ -96,12 +77,12 @@ def find_silences(ranks: Sequence[Rank]) -> list[SilenceInWords]:
 def list_causes(idle_ns: IdleCauses) -> list[Cause]:
     """The causes that took any time, the largest first."""
     causes = []
-    for name, words, meaning in _CAUSES:
+    for name, row in IDLE_CAUSES.items():
         time_ns = getattr(idle_ns, name)
-        parts = [(text, getattr(idle_ns, part)) for part, text in _PARTS.get(name, ())]
+        parts = [(text, getattr(idle_ns, part)) for part, text in row.parts.items()]
         shares = ", ".join(f"{text} {share(part, time_ns)}" for text, part in parts if part)
         if time_ns:
-            causes.append(Cause(words, time_ns, meaning, f"of it {shares}" if shares else ""))
+            causes.append(Cause(name, time_ns, f"of it {shares}" if shares else ""))
     return sorted(causes, key=lambda cause: -cause.time_ns)
 
 
@@ -115,7 +96,7 @@ def add_iterations(ranks: Sequence[Rank]) -> list[tuple[int, int, IdleCauses]]:
     found = []
     for index, parts in sorted(by_index.items()):
         causes = IdleCauses(**{f: sum(getattr(part, f) for part in parts) for f in IdleCauses.__struct_fields__})
-        found.append((index, sum(getattr(causes, name) for name, _ in CAUSES), causes))
+        found.append((index, sum(getattr(causes, name) for name in IDLE_CAUSES), causes))
     return found
 
 
@@ -126,4 +107,4 @@ def longest_iteration(ranks: Sequence[Rank]) -> str:
         return ""
     index, idle, causes = found[-1]
     first = list_causes(causes)[0]
-    return f"most in iteration {index}: {duration(idle)}, of it {first.words} {share(first.time_ns, idle)}"
+    return f"most in iteration {index}: {duration(idle)}, of it {first.row.title} {share(first.time_ns, idle)}"

@@ -6,7 +6,8 @@ import pytest
 from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_analyzer.views.words.launches_text import add_copies, list_launches, list_sampled
-from fleetprof_api.report.report import IdleCauses, KindTotal, Rank, Report, TimeBreakdown
+from fleetprof_api.report.idle_causes import IdleCauses
+from fleetprof_api.report.report import KindTotal, Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import CopyStatistics, LaunchStatistics
 
 MS = 10**6

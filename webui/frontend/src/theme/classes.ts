@@ -1,6 +1,8 @@
 // Where time goes, in the order in which bars stack it, each with its colour and second sign. The parts of one rank add
 // up to its span: overlapped communication is the hatched part of compute, and idle time is divided by cause.
 
+import { IDLE_CAUSES } from "../api/idleCauses";
+
 export type Sign = "plain" | "edge" | "hatch" | "lines" | "dots" | "letter" | "hollow";
 
 export interface TimeClass {
@@ -36,19 +38,17 @@ export const figureName = ({ id, name }: TimeClass) => (id === "overlapped_commu
 export type Parts = Record<string, number>;
 type Measure = (name: string) => number | null | undefined;
 
-const IDLE_CAUSES = ["data_loading", "synchronization", "launching", "host", "optimizer", "waiting", "unknown"];
-
 /** The parts of one rank or total, ns, in the order of TIME_CLASSES; they add up to `span`. */
 export function partsOf(measure: Measure): number[] {
   const at = (name: string) => Math.max(0, measure(name) ?? 0);
   const overlapped = Math.min(at("overlapped_communication"), at("compute"));
   const idle = at("idle");
-  const loading = at("idle_data_loading");
-  const host = at("idle_host") + at("idle_launching") + at("idle_synchronization");
-  const optimizer = at("idle_optimizer");
+  const shownAs = (shown: string) =>
+    Object.entries(IDLE_CAUSES).reduce((sum, [cause, as]) => (as === shown ? sum + at(`idle_${cause}`) : sum), 0);
+  const [loading, host, optimizer] = [shownAs("data_loading"), shownAs("host"), shownAs("optimizer")];
   const rest = Math.max(0, idle - loading - host - optimizer);
   // Only devices have causes: a host is idle when it runs no operator.
-  const causesAreKnown = IDLE_CAUSES.some((name) => measure(`idle_${name}`) != null);
+  const causesAreKnown = Object.keys(IDLE_CAUSES).some((name) => measure(`idle_${name}`) != null);
   return [
     at("compute") - overlapped,
     overlapped,

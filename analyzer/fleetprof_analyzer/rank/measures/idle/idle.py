@@ -3,14 +3,15 @@
 Guarantees: pure; integer nanoseconds; the causes of every gap add up to it, and those of a device to its `idle`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from functools import cache
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from fleetprof_api.report.report import IdleCauses, StreamIdle
+from fleetprof_api.report.idle_causes import IdleCauses
+from fleetprof_api.report.report import StreamIdle
 
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
 from fleetprof_analyzer.rank.measures.host_activity import HostActivity, HostRows, Levels, group_threads, unite_levels
@@ -50,6 +51,21 @@ class GapPart(IntEnum):
     UNKNOWN = 11
 
 
+FIELDS: Final[Mapping[GapPart, tuple[str, ...]]] = {
+    GapPart.DATA_LOADING: ("data_loading",),
+    GapPart.BLOCKED: ("synchronization", "synchronization_blocked"),
+    GapPart.RESTART: ("synchronization",),
+    GapPart.LAUNCHING: ("launching",),
+    GapPart.OPTIMIZER: ("optimizer",),
+    GapPart.OPERATORS: ("host", "host_operators"),
+    GapPart.RUNTIME: ("host", "host_runtime"),
+    GapPart.ALLOCATION: ("host", "host_allocation"),
+    GapPart.PYTHON: ("host", "host_python"),
+    GapPart.WAITING_SHORT: ("waiting", "waiting_short"),
+    GapPart.WAITING_LONG: ("waiting",),
+    GapPart.UNKNOWN: ("unknown",),
+}
+"""The fields of IdleCauses that a part adds to: its cause, then the part of the cause that it is."""
 _KINDS: Final[dict[str, tuple[GapPart, ...]]] = {
     "data_loading": (GapPart.DATA_LOADING,),
     "synchronization": (GapPart.BLOCKED, GapPart.RESTART),
@@ -189,22 +205,11 @@ def measure_stream_idle(work: DeviceWork, calls: LaunchCalls) -> StreamIdle:
 
 def _to_report(ns: Int64s, *, after_ns: int = 0) -> IdleCauses:
     """The report's causes from sums of the parts, shape (len(GapPart),); `after_ns` more are unknown."""
-    part = dict(zip(GapPart, ns.tolist(), strict=True))
-    return IdleCauses(
-        data_loading=part[GapPart.DATA_LOADING],
-        synchronization=part[GapPart.BLOCKED] + part[GapPart.RESTART],
-        launching=part[GapPart.LAUNCHING],
-        host=part[GapPart.OPERATORS] + part[GapPart.RUNTIME] + part[GapPart.ALLOCATION] + part[GapPart.PYTHON],
-        optimizer=part[GapPart.OPTIMIZER],
-        waiting=part[GapPart.WAITING_SHORT] + part[GapPart.WAITING_LONG],
-        unknown=part[GapPart.UNKNOWN] + after_ns,
-        synchronization_blocked=part[GapPart.BLOCKED],
-        host_operators=part[GapPart.OPERATORS],
-        host_runtime=part[GapPart.RUNTIME],
-        host_allocation=part[GapPart.ALLOCATION],
-        host_python=part[GapPart.PYTHON],
-        waiting_short=part[GapPart.WAITING_SHORT],
-    )
+    fields = {"unknown": after_ns}
+    for part, time_ns in zip(GapPart, ns.tolist(), strict=True):
+        for field in FIELDS[part]:
+            fields[field] = fields.get(field, 0) + time_ns
+    return IdleCauses(**fields)
 
 
 def _explain_late(

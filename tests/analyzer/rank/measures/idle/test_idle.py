@@ -20,7 +20,8 @@ from fleetprof_analyzer.rank.measures.kernels.launch_calls import find_calls
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
-from fleetprof_api.report.report import DeviceTime, IdleCauses, Iteration
+from fleetprof_api.report.idle_causes import IdleCauses
+from fleetprof_api.report.report import DeviceTime, Iteration
 from harness.reference.naive_events import load, no_collections, read_rows
 from harness.reference.naive_idle import naive_idle, naive_idle_within, read_devices
 from harness.traces.kept_traces import GENERATED, traces_in, truth_of
