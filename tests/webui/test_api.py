@@ -171,6 +171,12 @@ def test_a_difference_is_that_of_the_command_line(client: TestClient) -> None:
     assert diff["verdict"] in ("faster", "slower", "not_shown", "not_judged")
 
 
+@pytest.mark.parametrize(("base", "new"), [("slow", "healthy"), ("healthy", "slow")])
+def test_by_time_the_earlier_report_comes_first(client: TestClient, base: str, new: str) -> None:
+    diff = get(client, f"/diff?base=team-a/{base}&new=team-a/{new}&order=time")
+    assert 0 < diff["before"]["asked_unix_ns"] < diff["after"]["asked_unix_ns"]
+
+
 PROBLEMS = [
     ("/fleet/team-a/Job/nobody", 404, "/fleet"),
     ("/requests/team-a/nobody", 404, "/requests"),

@@ -89,6 +89,7 @@ def _describe(report: Report, ranks: Sequence[Rank], samples: IterationSamples |
     return Side(
         title=report.title,
         uid="" if report.request is None else report.request.uid,
+        asked_unix_ns=0 if report.request is None else report.request.submitted_unix_ns,
         ranks=len(ranks),
         iterations=0 if samples is None else len(samples.labels),
         first_iteration=None if samples is None or not samples.labels else samples.labels[0],

@@ -26,6 +26,7 @@ class Side(msgspec.Struct, kw_only=True, frozen=True):
 
     title: str
     uid: str = ""
+    asked_unix_ns: Annotated[int, Meta(description="when its capture was asked for; 0: not known")] = 0
     ranks: Annotated[int, Meta(description="ranks compared")]
     iterations: Annotated[int, Meta(description="iterations compared")]
     first_iteration: Annotated[int | None, Meta(description="number of the first of them")] = None

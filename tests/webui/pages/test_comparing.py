@@ -32,6 +32,20 @@ def test_two_captures_of_a_workload_are_compared(page: Page) -> None:
     first = titles.first.inner_text()
     page.get_by_role("link", name="Swap").click()
     expect(titles.last).to_have_text(first)
+    expect(page.get_by_text("a change reads backwards")).to_be_visible()
+
+
+def test_the_earlier_capture_is_before_whichever_was_chosen_first(page: Page) -> None:
+    page.goto("/fleet/team-a/Job/llama")
+    links = page.locator("#captures tbody tr").get_by_role("link").filter(has=page.locator("bdi"))
+    newest, oldest = links.first.inner_text(), links.last.inner_text()
+    for base, new in (("healthy", "slow"), ("slow", "healthy")):
+        page.goto(f"/diff?base=team-a/{base}&new=team-a/{new}")
+        sides = page.locator(".sides .panel")
+        expect(sides.nth(0)).to_contain_text("captured")
+        expect(sides.nth(0)).to_contain_text(oldest)
+        expect(sides.nth(1)).to_contain_text(newest)
+        expect(page.get_by_text("“Before” is the earlier capture.")).to_be_visible()
 
 
 def test_a_report_is_compared_with_another_of_its_job_or_with_another_job(page: Page) -> None:

@@ -1,5 +1,6 @@
 """What a person does with the pages: links that keep a view, the keyboard, both renderers, a capture that goes on."""
 
+import json
 import re
 from io import BytesIO
 
@@ -10,7 +11,7 @@ from fleetprof_api.ledger import Ledger, RankState
 from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.local import LocalSite
 from PIL import Image
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from .looking import PIXELS
 
@@ -139,6 +140,43 @@ def test_the_ledger_follows_a_capture(page: Page, shown: MemoryStore) -> None:
         expect(page.locator("[data-state=ARMED]")).to_have_count(1)
     finally:
         shown.put(key, before)
+
+
+def test_eight_tabs_follow_requests_and_the_next_one_opens(page: Page) -> None:
+    # A browser opens six connections to one service; a stream of events in each tab would take them all.
+    tabs = [page.context.new_page() for _ in range(7)]
+    for tab in (page, *tabs):
+        tab.goto("/requests/team-b/running")
+        expect(tab.locator("[data-state=ASKED]")).to_have_count(4)
+    expect(page.get_by_text("Live: each change is shown as it happens.")).to_be_visible()
+    expect(tabs[0].get_by_text("because another tab gets the events")).to_be_visible()
+    page.goto("/fleet")
+    expect(page.get_by_role("heading", name="Fleet")).to_be_visible()
+    # The next tab has the stream now.
+    expect(tabs[0].get_by_text("Live: each change is shown as it happens.")).to_be_visible()
+    for tab in tabs:
+        tab.close()
+
+
+def test_the_stages_of_a_request_appear_while_it_is_followed(page: Page) -> None:
+    answers = 0
+
+    def answer(route: Route) -> None:
+        nonlocal answers
+        if "application/json" not in route.request.headers.get("accept", ""):
+            return route.continue_()
+        response, answers = route.fetch(), answers + 1
+        detail = response.json()
+        if answers == 1:
+            for stage in detail["stages"]:
+                stage |= {"first_ns": None, "last_ns": None, "ranks": 0}
+        return route.fulfill(response=response, body=json.dumps(detail))
+
+    page.route("**/requests/team-b/running", answer)
+    page.route("**/events", lambda route: route.abort())
+    page.goto("/requests/team-b/running")
+    expect(page.get_by_text("No rank was asked yet.")).to_be_visible()
+    expect(page.locator("#stages svg")).to_be_visible()
 
 
 def test_names_of_a_trace_are_text_and_nothing_else(page: Page) -> None:

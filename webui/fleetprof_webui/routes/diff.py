@@ -1,7 +1,7 @@
 """Two reports side by side: what `fleetprof diff` says, with significance."""
 
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from fastapi import APIRouter, Query, Response
@@ -29,9 +29,21 @@ _DIFF: Final[dict[str, Any]] = {
 
 
 @router.get("/diff", **_DIFF)
-def compare_reports(service: CurrentService, viewer: CurrentViewer, base: Reference, new: Reference) -> Response:
+def compare_reports(
+    service: CurrentService,
+    viewer: CurrentViewer,
+    base: Reference,
+    new: Reference,
+    order: Annotated[
+        Literal["given", "time"], Query(description="time: from the earlier to the later, whichever was given first")
+    ] = "given",
+) -> Response:
     """What changed from the report `base` to the report `new`."""
-    diff = compare(_read(service, viewer, base), _read(service, viewer, new))
+    sides = [_read(service, viewer, base), _read(service, viewer, new)]
+    times = [report.request.submitted_unix_ns if report.request is not None else 0 for report in sides]
+    if order == "time" and all(times) and times[0] > times[1]:
+        sides.reverse()
+    diff = compare(*sides)
     return Response(
         msgspec.json.encode(diff),
         media_type="application/json",

@@ -88,9 +88,9 @@ export const kernelsQuery = (namespace: string, uid: string, params: Params) =>
 export const kernelSpreadQuery = (namespace: string, uid: string, name: string, work_class: string) =>
   reportPart<models.KernelSpread>(namespace, uid, "kernels/spread", { name, work_class });
 
-export const diffQuery = (base: string, changed: string) =>
+export const diffQuery = (base: string, changed: string, order: "given" | "time") =>
   queryOptions({
-    queryKey: ["diff", base, changed],
-    queryFn: ({ signal }) => getJson<models.Diff>(address("/diff", { base, new: changed }), signal),
+    queryKey: ["diff", base, changed, order],
+    queryFn: ({ signal }) => getJson<models.Diff>(address("/diff", { base, new: changed, order }), signal),
     staleTime: 60_000,
   });

@@ -1,12 +1,11 @@
 // A canvas that is as sharp as the screen and drawn anew when its size or what it shows changes.
-import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { type RefCallback, type RefObject, useCallback, useEffect, useRef, useState } from "react";
 
 /** Width of an element in CSS pixels; 0 before it is laid out. */
-export function useWidth<E extends HTMLElement>(): [RefObject<E | null>, number] {
-  const place = useRef<E>(null);
+export function useWidth<E extends HTMLElement>(): [RefCallback<E>, number] {
   const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const element = place.current;
+  // A callback: the element may come long after its component does.
+  const place = useCallback((element: E | null) => {
     if (!element) return;
     setWidth(element.clientWidth);
     const observer = new ResizeObserver(([entry]) => entry && setWidth(Math.floor(entry.contentRect.width)));

@@ -6,12 +6,13 @@ import { diffQuery } from "@/api/queries";
 import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
 import { Empty, Loaded } from "@/parts/States";
+import { formatMillis } from "@/units/dates";
 import { formatDuration } from "@/units/durations";
 import { formatMeasure, formatShare, plural } from "@/units/quantities";
 import { DiffTables } from "./DiffTables";
 
 export function DiffPage() {
-  const { base, new: changed } = useSearch({ from: "/diff" });
+  const { base, new: changed, order } = useSearch({ from: "/diff" });
   return (
     <div className="page">
       <title>Comparison · fleetprof</title>
@@ -20,16 +21,9 @@ export function DiffPage() {
       </nav>
       <header className="page-head">
         <h1>Comparison</h1>
-        {base && changed && (
-          <div className="tools">
-            <Link to="/diff" search={{ base: changed, new: base }} className="button">
-              Swap
-            </Link>
-          </div>
-        )}
       </header>
       {base && changed ? (
-        <Comparison base={base} changed={changed} />
+        <Comparison base={base} changed={changed} order={order ?? "time"} />
       ) : (
         <Empty title="A comparison takes two reports">
           <p>
@@ -41,20 +35,29 @@ export function DiffPage() {
   );
 }
 
-function Comparison({ base, changed }: { base: string; changed: string }) {
-  const query = useQuery(diffQuery(base, changed));
+function Comparison({ base, changed, order }: { base: string; changed: string; order: "given" | "time" }) {
+  const query = useQuery(diffQuery(base, changed, order));
   return (
     <Loaded query={query} what="the comparison" rows={8}>
-      {(diff) => (
+      {(diff) => {
+        // The service may have turned the sides round: each says whose it is.
+        const [before, after] = diff.before.uid === uidOf(changed) && diff.after.uid === uidOf(base) ? [changed, base] : [base, changed];
+        return (
         <>
           <section className={`verdict verdict-${diff.verdict === "slower" ? "named" : "calm"}`}>
             <h2 className="verdict-sentence">{sentence(diff)}</h2>
             {diff.reasons.length > 0 && <Lines lines={diff.reasons} />}
           </section>
           <div className="sides">
-            <Side name="Before" side={diff.before} at={base} />
-            <Side name="After" side={diff.after} at={changed} />
+            <Side name="Before" side={diff.before} at={before} />
+            <Side name="After" side={diff.after} at={after} />
           </div>
+          <p>
+            <Link to="/diff" search={{ base: after, new: before, order: "given" }} className="button small">
+              Swap
+            </Link>{" "}
+            <span className="quiet">{orderOf(diff)}</span>
+          </p>
           {diff.notes.length > 0 && (
             <Section id="notes" title="What may explain a change">
               <Lines lines={diff.notes} />
@@ -69,9 +72,18 @@ function Comparison({ base, changed }: { base: string; changed: string }) {
           {diff.comparable && <DiffTables diff={diff} />}
           {diff.method && <p className="quiet">{diff.method}</p>}
         </>
-      )}
+        );
+      }}
     </Loaded>
   );
+}
+
+const uidOf = (reference: string) => reference.split("/")[1] ?? "";
+
+function orderOf({ before, after }: Diff): string {
+  const [first = 0, second = 0] = [before.asked_unix_ns, after.asked_unix_ns];
+  if (first === 0 || second === 0) return "The reports do not say when they were captured; “Before” is the one that was chosen first.";
+  return first > second ? "“Before” is the later capture: a change reads backwards." : "“Before” is the earlier capture.";
 }
 
 /** The verdict in one sentence. */
@@ -112,6 +124,7 @@ function Side({ name, side, at }: { name: string; side: Diff["before"]; at: stri
           <Name text={side.title || at} most={60} />
         </Link>
       </p>
+      {(side.asked_unix_ns ?? 0) > 0 && <p className="quiet">captured {formatMillis((side.asked_unix_ns ?? 0) / 1e6)}</p>}
       <p className="big">{formatMeasure(side.iteration_ns, "ns")}</p>
       <p className="quiet">
         {plural(side.ranks, "rank")} · {plural(side.iterations, "iteration")} ·{" "}

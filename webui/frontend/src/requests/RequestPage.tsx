@@ -2,7 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { path, postJson } from "@/api/client";
-import { useFollowing } from "@/api/follow";
+import { type Following, useFollowing } from "@/api/follow";
 import type { RequestDetail } from "@/api/models";
 import { requestQuery, whoamiQuery } from "@/api/queries";
 import { CopyButton } from "@/parts/CopyButton";
@@ -18,6 +18,12 @@ import { LedgerTable } from "./LedgerTable";
 import type { RequestSearch } from "./search";
 import { StageTimeline } from "./StageTimeline";
 import { StateMark } from "./StateMark";
+
+const FOLLOWING: Record<Exclude<Following, "finished">, string> = {
+  events: "Live: each change is shown as it happens.",
+  other_tab: "Live: this page asks every 3 seconds, because another tab gets the events.",
+  polling: "Events do not arrive; this page asks every 3 seconds.",
+};
 
 export function RequestPage() {
   const { namespace, uid } = useParams({ from: "/requests/$namespace/$uid" });
@@ -49,9 +55,9 @@ function Detail({ detail, namespace, uid }: { detail: RequestDetail; namespace: 
         <StateMark state={request.state} finished={request.finished} /> {request.message && <Name text={request.message} most={600} />}
       </p>
       {detail.next_step && !request.has_report && <p className="next-step">{capital(detail.next_step)}</p>}
-      {!request.finished && (
+      {following !== "finished" && (
         <p className="quiet" role="status">
-          {following === "events" ? "Live: each change is shown as it happens." : "Events do not arrive; this page asks every 3 seconds."}
+          {FOLLOWING[following]}
         </p>
       )}
       <Section id="ledger" title="Ranks" note={plural(ledger.rank.length, "rank")}
