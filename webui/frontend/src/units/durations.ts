@@ -42,6 +42,14 @@ function minutes(ns: number): string {
   return hours ? `${sign}${hours} h ${min} min` : `${sign}${min} min ${sec} s`;
 }
 
+/** A time on an axis whose marks are `stepNs` apart: with the digits in which neighbors differ. */
+export function formatAxisTime(ns: number, stepNs: number): string {
+  if (ns === 0) return "0";
+  const { unit, size } = axisUnit(Math.abs(ns));
+  const decimals = Math.max(0, Math.ceil(-Math.log10(stepNs / size) - 1e-9));
+  return `${(ns / size).toFixed(decimals)} ${unit}`;
+}
+
 /** The unit that a whole axis or column is written in, for values up to `mostNs`. */
 export function axisUnit(mostNs: number): { unit: string; size: number } {
   const [unit, size] = UNITS.slice(0, 4).findLast(([, one]) => mostNs / one >= 1) ?? UNITS[0];

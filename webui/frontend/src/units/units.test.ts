@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { formatAgo, formatTick, unixMillis } from "./dates";
-import { axisUnit, formatDuration } from "./durations";
+import { axisUnit, formatAxisTime, formatDuration } from "./durations";
 import { formatBytes, formatChange, formatMeasure, formatPower, formatRate, formatShare, plural } from "./quantities";
 import { firstFitting, joinSentences, measureName, middleCut, sentenceCase, visibleText } from "./text";
 
@@ -20,6 +20,15 @@ test.each([
   [-2_000_000, "-2.00 ms"],
 ])("a duration of %s ns is %s", (ns, words) => {
   expect(formatDuration(ns)).toBe(words);
+});
+
+test.each([
+  [[0, 500_000_000, 1_000_000_000, 1_500_000_000], ["0", "500 ms", "1.0 s", "1.5 s"]],
+  [[1_260_000_000, 1_260_020_000, 1_260_040_000], ["1.26000 s", "1.26002 s", "1.26004 s"]],
+  [[999_990, 1_000_000, 1_000_010], ["999.99 µs", "1.00000 ms", "1.00001 ms"]],
+  [[-200, -100, 0, 100], ["-200 ns", "-100 ns", "0", "100 ns"]],
+])("marks at %s ns are told apart", (times, words) => {
+  expect(times.map((at) => formatAxisTime(at, times[1]! - times[0]!))).toEqual(words);
 });
 
 test.each([

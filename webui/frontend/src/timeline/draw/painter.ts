@@ -1,6 +1,6 @@
 /** Draws a scene on a Canvas 2D. Reads no layout of the page; called in the one animation frame. */
 
-import { formatDuration } from "@/units/durations";
+import { formatDuration, formatAxisTime } from "@/units/durations";
 import { firstFitting, middleCut, visibleText } from "@/units/text";
 import type { Fleet } from "../format/fleet";
 import { bandsWithin, type Band } from "../layout/bands";
@@ -15,6 +15,7 @@ import type { Colors, Fill } from "./fills";
 
 export const GUTTER = 150;
 export const AXIS_HEIGHT = 24;
+const LEAST_HEIGHT = 1.5;
 const FONT = "11px system-ui, sans-serif";
 const STAGE_CLASSES: Record<string, string> = {
   data_loading: "data_loading",
@@ -61,7 +62,9 @@ export function paint(context: CanvasRenderingContext2D, picture: Picture, color
 }
 
 function paintAxis(context: CanvasRenderingContext2D, { view, height }: Picture, colors: Colors): void {
-  for (const at of ticks(view)) {
+  const times = ticks(view);
+  const step = (times[1] ?? view.end) - (times[0] ?? view.start);
+  for (const at of times) {
     const x = Math.round(GUTTER + toPixel(view, at)) + 0.5;
     context.strokeStyle = colors.line;
     context.globalAlpha = 0.5;
@@ -71,7 +74,7 @@ function paintAxis(context: CanvasRenderingContext2D, { view, height }: Picture,
     context.stroke();
     context.globalAlpha = 1;
     context.fillStyle = colors.quiet;
-    context.fillText(at === 0 ? "0" : formatDuration(at), x + 3, 10);
+    context.fillText(formatAxisTime(at, step), x + 3, 10);
   }
 }
 
@@ -185,7 +188,10 @@ function paintLane(
     const cls = header.classes[header.names.cls[one.name]!]!;
     const left = GUTTER + one.x;
     const faint = found && !wanted?.has(one.name) ? 0.15 : 1 - (one.name % 3) * 0.08;
-    paintBox(context, colors, cls, left, band.y + 1, Math.max(1, one.width - (one.width > 3 ? 1 : 0)), band.height - 2, faint);
+    // Rows narrower than a pixel are as high as the share of it that they cover, or a device that idles looks busy.
+    const height = Math.max(LEAST_HEIGHT, one.covered * (band.height - 2));
+    const top = band.y + band.height - 1 - height;
+    paintBox(context, colors, cls, left, top, Math.max(1, one.width - (one.width > 3 ? 1 : 0)), height, faint);
     if (one.width > 36) {
       const name = header.names.short[one.name] || header.names.text[one.name]!;
       const others = one.count > 1 ? ` +${one.count - 1}` : "";

@@ -11,7 +11,7 @@ import { addRectangles, rectangleAt, type Rectangle } from "./rectangles";
 import { buildScene } from "./scene";
 import { partsOf } from "./shares";
 
-const window = { start: 0, nsPerPixel: 10, width: 100, leastNs: 0 };
+const window = { start: 0, nsPerPixel: 10, width: 100, leastNs: 0, bucketNs: 16 };
 
 function draw(rows: [number, number, number, number, number][], carried = 0, part: Partial<typeof window> = {}) {
   const list: Rectangle[] = [];
@@ -30,6 +30,18 @@ test.each<[string, Parameters<typeof draw>, number[][]]>([
   ["what is too short is left out", [[[0, 0, 10, 5, 1], [0, 100, 50, 6, 1]], 0, { leastNs: 20 }], [[10, 5, 6, 1]]],
 ])("%s", (_, given, expected) => {
   expect(draw(...given)).toEqual(expected);
+});
+
+test.each<[string, [number, number, number, number, number][], number[] | null, number[]]>([
+  ["a row of a tenth of a pixel covers a tenth", [[0, 100, 1, 5, 1]], null, [0.1]],
+  ["rows of one pixel add up", [[0, 100, 2, 5, 1], [0, 103, 3, 6, 1]], null, [0.5]],
+  ["no more than all of it", [[0, 100, 9, 5, 1], [0, 101, 9, 6, 1]], null, [1]],
+  ["a row that stands for others covers what they cover", [[0, 100, 1, 5, 4]], [102], [0.64]],
+  ["a wide row covers its width", [[0, 100, 30, 5, 4]], [255], [1]],
+])("%s", (_, rows, covered, expected) => {
+  const list: Rectangle[] = [];
+  addRectangles(list, { ...makeTile(1, rows), covered: covered && Uint8Array.from(covered) }, 0, window, true);
+  expect(list.map((one) => Number(one.covered.toFixed(2)))).toEqual(expected);
 });
 
 test("a hit is found by binary search, a pixel beside is near enough", () => {

@@ -2,7 +2,7 @@
  * The draw list of a lane: rectangles in pixels of the rows that are in view. Pure.
  *
  * Guarantees: at most one rectangle per pixel and lane where rows are narrower, the longest of them, which says how
- * many it stands for; carried rows are drawn once.
+ * many it stands for and how much of the pixel they cover; carried rows are drawn once.
  */
 
 import type { Tile } from "../format/rank";
@@ -14,6 +14,8 @@ export interface Rectangle {
   name: number;
   /** Rows that it stands for. */
   count: number;
+  /** The share of its width, 0 to 1, in which one of these rows runs. */
+  covered: number;
   /** Of the row itself, ns from the rank's origin. */
   start: number;
   duration: number;
@@ -29,6 +31,8 @@ export interface Window {
   width: number;
   /** Rows shorter than this are left out. */
   leastNs: number;
+  /** Length of the level's buckets; 0 where each row stands for itself. */
+  bucketNs: number;
 }
 
 /** Adds the rectangles of a lane of one tile, of rows that start before `until`, to the list. */
@@ -60,14 +64,17 @@ function addRow(list: Rectangle[], tile: Tile, row: number, window: Window): voi
   const x = Math.max(from, -1);
   const width = Math.max(Math.min(to, window.width + 1) - x, 1);
   const count = tile.count ? tile.count[row]! : 1;
+  const coveredNs = count > 1 && tile.covered ? Math.max(duration, (tile.covered[row]! / 255) * window.bucketNs) : duration;
+  const covered = width < 2 ? Math.min(1, coveredNs / (width * window.nsPerPixel)) : 1;
   const before = list.at(-1);
   if (before && width < 2 && before.width < 2 && Math.floor(before.x) === Math.floor(x)) {
     const both = before.count + count;
     if (duration > before.duration) Object.assign(before, { x, width, name: tile.name[row]!, start, duration, tile, row });
     before.count = both;
+    before.covered = Math.min(1, before.covered + covered);
     return;
   }
-  list.push({ x, width, name: tile.name[row]!, count, start, duration, tile, row });
+  list.push({ x, width, name: tile.name[row]!, count, covered, start, duration, tile, row });
 }
 
 /** The rectangle at a pixel, by binary search; a pixel on either side is near enough. */

@@ -128,7 +128,7 @@ function drawLanes(
 ): Rectangle[][] {
   const lanes: Rectangle[][] = header.lanes.track.map(() => []);
   if (!range) return lanes;
-  const window = { start: span.start, nsPerPixel: (span.end - span.start) / span.width, width: span.width, leastNs };
+  const window = { start: span.start, nsPerPixel: (span.end - span.start) / span.width, width: span.width, leastNs, bucketNs: header.levels[range.level]!.bucket_ns };
   const longest = header.levels[range.level]!.tiles.max_duration_ns;
   for (const number of tilesOf(range)) {
     const tile = known.tileOf(rank, range.level, number);
