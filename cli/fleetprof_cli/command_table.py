@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+from fleetprof_api.process.import_path import leave_current_folder_out
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
@@ -42,6 +43,7 @@ class Commands(click.Group):
         """Loads one, None when there is none of this name."""
         if cmd_name not in self._table:
             return None
+        leave_current_folder_out()
         try:
             module = importlib.import_module(self._modules[cmd_name])
         except ModuleNotFoundError as missing:

@@ -20,6 +20,7 @@ from typing import Final
 
 from fleetprof_api.memory_shortage import SERVICE, go_first
 from fleetprof_api.process.backoff import Backoff
+from fleetprof_api.process.import_path import module_command, own_environment
 from fleetprof_api.process.log import set_up_logging
 
 from fleetprof_sidecar.sockets.directory import SocketDirectory
@@ -69,7 +70,7 @@ class Supervisor:
     def _start(self) -> None:
         self._started_at = time.monotonic()
         try:
-            self._pid = os.posix_spawnp(self._command[0], self._command, os.environ, setsigmask=[])
+            self._pid = os.posix_spawnp(self._command[0], self._command, own_environment(), setsigmask=[])
         except OSError as problem:
             self._note_death(f"cannot be started: {problem}")
 
@@ -111,7 +112,7 @@ class Supervisor:
 
 def main() -> None:
     """Runs `fleetprof-sidecar` with our arguments and environment until SIGTERM or SIGINT; its help is ours."""
-    command = [sys.executable, "-m", "fleetprof_sidecar.main", *sys.argv[1:]]
+    command = module_command("fleetprof_sidecar.main", *sys.argv[1:])
     if not {"-h", "--help"}.isdisjoint(sys.argv[1:]):
         os.execv(command[0], command)  # noqa: S606  our own module, by argument list
     go_first(SERVICE)

@@ -16,6 +16,7 @@ from multiprocessing import get_context, parent_process
 from typing import Final, TypeVar
 
 from fleetprof_api.memory_shortage import HELPER, go_first
+from fleetprof_api.process.import_path import safe_starts
 
 from fleetprof_analyzer.capture.memory import keep_freed_memory, limit_data
 
@@ -57,7 +58,7 @@ def _work_in_pool(
     with pool:
         try:
             numbers: dict[Future[Result], int] = {}
-            with suppress(*_NO_PROCESSES):
+            with suppress(*_NO_PROCESSES), safe_starts():
                 for number, piece in pieces.items():
                     numbers[pool.submit(work, piece)] = number
             for future in as_completed(numbers):
@@ -75,7 +76,8 @@ def _work_alone(work: Callable[[Piece], Result], piece: Piece, memory_bytes: int
         return work(piece)
     with pool:
         try:
-            future = pool.submit(work, piece)
+            with safe_starts():
+                future = pool.submit(work, piece)
         except _NO_PROCESSES:
             return work(piece)
         try:
@@ -86,7 +88,8 @@ def _work_alone(work: Callable[[Piece], Result], piece: Piece, memory_bytes: int
 
 def _start(jobs: int, memory_bytes: int | None) -> ProcessPoolExecutor:
     # The caller may have threads, so it is not forked.
-    return ProcessPoolExecutor(jobs, get_context("spawn"), _begin, (memory_bytes,))
+    with safe_starts():
+        return ProcessPoolExecutor(jobs, get_context("spawn"), _begin, (memory_bytes,))
 
 
 def _begin(memory_bytes: int | None) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fleetprof_api.hub.oldest_torch import TOO_OLD_ADVICE, is_too_old, read_release
+from fleetprof_api.process.import_path import FORGET_THE_FOLDER, own_environment
 
 from fleetprof_cli.doctor.check import NO_AGENT, Check, Verdict
 
@@ -53,7 +54,14 @@ print("\\n" + json.dumps(facts))
 def probe_interpreter(python: str, program: str = _PROBE) -> dict[str, Any]:
     """What the interpreter says of itself; `error` when it says nothing."""
     try:
-        result = subprocess.run([python, "-c", program], capture_output=True, text=True, timeout=_PROBE_S, check=False)
+        result = subprocess.run(
+            [python, "-c", FORGET_THE_FOLDER + program],
+            env=own_environment(),
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_S,
+            check=False,
+        )
         facts: dict[str, Any] = json.loads(result.stdout.strip().splitlines()[-1])
     except FileNotFoundError:
         return {"error": "there is no such program", "missing": True}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 from fleetprof_api.memory_shortage import HELPER, go_first
+from fleetprof_api.process.import_path import own_environment
 
 from fleetprof_cli.local.child import child_command
 from fleetprof_cli.store_location import StoreLocation, open_store
@@ -45,6 +46,7 @@ class LocalAnalyses:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,
+                env=own_environment(),
                 start_new_session=True,
             )
             try:

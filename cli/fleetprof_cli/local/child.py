@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from fleetprof_api.memory_shortage import SERVICE, go_first
+from fleetprof_api.process.import_path import module_command, own_environment
 
 _PR_SET_PDEATHSIG: Final = 1
 _OBJECTS_BETWEEN_SEARCHES: Final = 20_000
@@ -24,8 +25,8 @@ _OBJECTS_BETWEEN_SEARCHES: Final = 20_000
 
 
 def child_command(module: str, *arguments: str) -> list[str]:
-    """The argument list that runs `module` as a child of this process."""
-    return [sys.executable, "-m", "fleetprof_cli.local.child", str(os.getpid()), module, *arguments]
+    """The argument list that runs `module` as a child of this process, in the environment of `own_environment`."""
+    return module_command("fleetprof_cli.local.child", str(os.getpid()), module, *arguments)
 
 
 def start_child(module: str, arguments: Sequence[str], *, log: Path) -> int:
@@ -34,7 +35,7 @@ def start_child(module: str, arguments: Sequence[str], *, log: Path) -> int:
     return os.posix_spawn(
         command[0],
         command,
-        os.environ,
+        own_environment(),
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),

@@ -13,6 +13,8 @@ import socket
 import time
 from typing import Final
 
+from fleetprof_api.process.import_path import own_environment
+
 from fleetprof_cli.local.child import child_command
 from fleetprof_cli.local.run.run_folder import RunFolder, RunRecord, run_folders
 from fleetprof_cli.local.run.socket_directories import make_socket_directory
@@ -66,6 +68,7 @@ async def _send(folder: RunFolder, record: RunRecord, state: StateDirectory) -> 
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                env=own_environment(),
                 start_new_session=True,
             )
         try:

@@ -6,11 +6,11 @@ Guarantees: what the children write at the same time fits into the spool.
 import asyncio
 import os
 import subprocess
-import sys
 from typing import Final
 
 import msgspec
 from fleetprof_api.ledger import Reason
+from fleetprof_api.process.import_path import module_command, own_environment
 
 from fleetprof_sidecar.capture.events import FileChecked, FileRejected
 from fleetprof_sidecar.capture.process_capture import ProcessCapture, StoredFile
@@ -80,16 +80,16 @@ class CompressionQueue:
             return refusal(full.reason, str(full))
         target = self._spool.trace_path(capture)
         child = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",
-            "-m",
-            "fleetprof_sidecar.children.compress",
-            str(target),
-            f"--max-trace-bytes={capture.terms.max_trace_bytes}",
-            f"--limit-bytes={limit_bytes}",
+            *module_command(
+                "fleetprof_sidecar.children.compress",
+                str(target),
+                f"--max-trace-bytes={capture.terms.max_trace_bytes}",
+                f"--limit-bytes={limit_bytes}",
+            ),
             stdin=source,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env=own_environment(),
         )
         try:
             out, problem = await child.communicate()

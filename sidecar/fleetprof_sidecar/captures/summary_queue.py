@@ -6,12 +6,12 @@ Guarantees: the summary is in the spool, or a sentence says why there is none.
 import asyncio
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from fleetprof_api.process.import_path import module_command, own_environment
 from fleetprof_api.process.memory import CONTAINER_LIMITS, container_limit
 
 from fleetprof_sidecar.capture.events import SummaryReady
@@ -55,16 +55,12 @@ class SummaryQueue:
         if terms.asked_iterations:
             words.append(f"--iterations={terms.asked_iterations}")
         child = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",
-            "-m",
-            "fleetprof_sidecar.children.summarise",
-            *words,
+            *module_command("fleetprof_sidecar.children.summarise", *words),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             # A pool of threads per core would cost more memory than the work needs.
-            env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+            env=own_environment() | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
         )
         try:
             # At the lowest priority it may take long beside a busy job: the capture's own deadline ends it.

@@ -25,6 +25,7 @@ from fleetprof_analyzer.words.verdict_reasons import MOST_ITERATIONS, round_iter
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.hub.oldest_torch import TOO_OLD_ADVICE, is_too_old
+from fleetprof_api.process.import_path import own_environment
 from fleetprof_api.report.report import Report, read_report
 
 from fleetprof_cli import training
@@ -67,6 +68,8 @@ _MADE: Final = ("report.json", "report.html", "up.log", "job.log", "state", "sto
 @click.option("--hold", is_flag=True, help="Leave job, hub and web UI running until Ctrl-C, to try the other commands.")
 def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) -> None:
     """Train a small model on four ranks, capture it and show the report."""
+    if os.sep in python:
+        python = str(Path(python).absolute())  # its link, which a virtual environment needs, stays one
     facts = find_torch(python)
     if "torch" not in facts:
         raise Failure(
@@ -160,6 +163,9 @@ def _start(log: Path, *words: str) -> subprocess.Popen[bytes]:
     with log.open("wb") as output:
         return subprocess.Popen(
             child_command("fleetprof_cli.main", *words),
+            # torchrun is started by -m and looks into the folder where it starts: nobody else writes to this one.
+            cwd="/",
+            env=own_environment(),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fleetprof_api.pods import INJECTED_ANNOTATION, SIDECAR_CONTAINER
+from fleetprof_api.process.import_path import FORGET_THE_FOLDER
 from fleetprof_api.process.kubernetes_errors import ApiRefused
 from fleetprof_api.request import Target
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
@@ -25,7 +26,7 @@ _WEBHOOKS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigu
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 # Asks for the version without importing PyTorch, which would take a gigabyte beside the training.
 _VERSION: Final = (
-    "import sys,importlib.metadata as m\n"
+    f"{FORGET_THE_FOLDER}import importlib.metadata as m\n"
     "try: print('torch', m.version('torch'))\n"
     "except m.PackageNotFoundError: print('none', sys.executable)\n"
 )

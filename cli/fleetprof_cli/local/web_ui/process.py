@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from fleetprof_api.process.import_path import own_environment
 
 from fleetprof_cli.local.child import child_command
 from fleetprof_cli.local.state import StateDirectory
@@ -72,6 +73,7 @@ async def announce_web_ui(state: StateDirectory, location: StoreLocation) -> Non
         *child_command("fleetprof_cli.local.web_ui.process", *words),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
+        env=own_environment(),
         start_new_session=True,
     )
     assert process.stdout is not None
