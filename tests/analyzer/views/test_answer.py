@@ -11,7 +11,7 @@ from fleetprof_analyzer.words.verdict_reasons import say_reason
 from fleetprof_api.ledger import LedgerEntry, RankState
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.findings import Finding
-from fleetprof_api.report.report import Problem, Report
+from fleetprof_api.report.report import Iteration, Problem, Report
 from fleetprof_api.report.report_tables import Silence, Stages, StageTime
 from fleetprof_api.report.stragglers import Stragglers, Undecided
 from harness.reference.written_reports import (
@@ -51,39 +51,40 @@ ANSWERS = {
     "a late rank, with its line": (
         job(late(LOADING)),
         "Rank 2 holds the job up: 31.0 % of each iteration waits for its data loading (train.py:41 read_batch); "
-        "with it as fast as the others, an iteration would take 310 ms instead of 450 ms.",
+        "with it as fast as the others, an iteration would take 310 ms on average instead of 450 ms.",
     ),
     "a late rank of two, in a rough replay": (
         job(late(msgspec.structs.replace(SLOW, peers=1), approximate=True)),
         "Rank 5 holds the job up (the slower of two): 31.0 % of each iteration waits for its GPU, which is "
-        "slower than the others; with it as fast as the others, an iteration would take about 310 ms instead of "
-        "450 ms.",
+        "slower than the others; with it as fast as the others, an iteration would take about 310 ms on average "
+        "instead of 450 ms.",
     ),
     "a late rank, and more to be won elsewhere": (
         job(late(LOADING), findings=[ALL_LOAD, LATE]),
         "Rank 2 holds the job up: 31.0 % of each iteration waits for its data loading (train.py:41 read_batch); "
-        "with it as fast as the others, an iteration would take 310 ms instead of 450 ms. Up to 46.0 % can be won "
-        "elsewhere: the training threads of all ranks wait for the next batch (train.py:41 read_batch).",
+        "with it as fast as the others, an iteration would take 310 ms on average instead of 450 ms. Up to 46.0 % can "
+        "be won elsewhere: the training threads of all ranks wait for the next batch (train.py:41 read_batch).",
     ),
     "a late rank, and less elsewhere": (
         job(late(LOADING), findings=[LATE, ALL_LOAD]),
         "Rank 2 holds the job up: 31.0 % of each iteration waits for its data loading (train.py:41 read_batch); "
-        "with it as fast as the others, an iteration would take 310 ms instead of 450 ms.",
+        "with it as fast as the others, an iteration would take 310 ms on average instead of 450 ms.",
     ),
     "two late ranks": (
         job(late(LOADING, SLOW)),
         "Ranks 2 and 5 hold the job up: 31.0 % of each iteration waits for them, most for rank 2's data loading "
-        "(train.py:41 read_batch); with them as fast as the others, an iteration would take 310 ms instead of 450 ms.",
+        "(train.py:41 read_batch); with them as fast as the others, an iteration would take 310 ms on average instead "
+        "of 450 ms.",
     ),
     "a heavy stage": (
         job(Stragglers(verdict="heavy_stage", ranks=[SLOW, LOADING], gain=0.2)),
         "The pipeline stage of ranks 5 and 2 holds the job up: 20.0 % of each iteration waits for it; with even "
-        "stages, an iteration would take 360 ms instead of 450 ms.",
+        "stages, an iteration would take 360 ms on average instead of 450 ms.",
     ),
     "a stage whose host is slow": (
         job(Stragglers(verdict="heavy_stage", ranks=[msgspec.structs.replace(SLOW, cause="host")], gain=0.2)),
         "The pipeline stage of rank 5 holds the job up: 20.0 % of each iteration waits for its host code; with it as "
-        "fast as the others, an iteration would take 360 ms instead of 450 ms.",
+        "fast as the others, an iteration would take 360 ms on average instead of 450 ms.",
     ),
     "nobody to compare with": (
         job(Stragglers(verdict="nobody", reason="no rank stands out, but …", iterations=[1, 2, 3])),
@@ -92,12 +93,12 @@ ANSWERS = {
     "a slow link": (
         job(Stragglers(verdict="slow_link", reason="transfers of 2 groups are slow", gain=0.2)),
         "A slow link holds the job up: transfers of 2 groups are slow; without that, an iteration would take 360 ms "
-        "instead of 450 ms.",
+        "on average instead of 450 ms.",
     ),
     "ranks that are slow in turns": (
         job(Stragglers(verdict="moving_imbalance", reason="the ranks are slow in turns", gain=0.2)),
         "No single rank stands out, but the ranks are slow in turns: 20.0 % of each iteration is lost to it; "
-        "without that, an iteration would take 360 ms instead of 450 ms.",
+        "without that, an iteration would take 360 ms on average instead of 450 ms.",
     ),
     "noise that hides a candidate": (
         job(Stragglers(verdict="undecided", reason="…", candidate=MAYBE)),
@@ -127,8 +128,8 @@ ANSWERS = {
     "a late rank in a partial capture": (
         job(late(LOADING), ledger=ASKED),
         "Rank 2 holds the job up: 31.0 % of each iteration waits for its data loading (train.py:41 read_batch); "
-        "with it as fast as the others, an iteration would take 310 ms instead of 450 ms. Only 4 of 6 ranks were "
-        "captured, so nobody can see whether ranks 4 and 5 are late.",
+        "with it as fast as the others, an iteration would take 310 ms on average instead of 450 ms. Only 4 of 6 ranks "
+        "were captured, so nobody can see whether ranks 4 and 5 are late.",
     ),
     "one rank, busy": (
         job(time_ns=BUSY, ranks=1, kernels=[GEMM]),
@@ -158,12 +159,12 @@ ANSWERS = {
         "The training threads of all ranks wait for the next batch (train.py:41 read_batch): up to 46.0 % can be won "
         "there. No single rank stands out, but the ranks are slow in turns, because now one rank's batch is late "
         "and now another's: 20.0 % of each iteration is lost to it; without that, an iteration would take 360 ms "
-        "instead of 450 ms.",
+        "on average instead of 450 ms.",
     ),
     "hosts that are far ahead of their devices": (
         job(late(SLOW), msgspec.structs.replace(GPU, span=10 * 900 * MS)),
         "Rank 5 holds the job up: 31.0 % of each iteration waits for its GPU, which is slower than the others; with "
-        "it as fast as the others, an iteration would take 621 ms instead of 900 ms.",
+        "it as fast as the others, an iteration would take 621 ms on average instead of 900 ms.",
     ),
     "no GPU, and too few cores": (
         job(NOBODY, BUSY, kind="cpu", idle_ns=None, stages=LOADED, findings=[Finding(
@@ -296,3 +297,15 @@ def test_a_hostile_place_is_shown_plainly() -> None:
     sentence = give_answer(job(late(msgspec.structs.replace(LOADING, place=place)))).sentence
     assert sentence.isprintable()
     assert len(sentence) < 400
+
+
+@pytest.mark.parametrize(("lengths_ms", "gain", "then", "now"), [
+    ([28] * 8 + [361] * 4, 0.798, "28.1 ms", "139 ms"),  # a checkpoint in every fourth: the median says 28
+    ([28] * 4 + [64] * 8, 0.461, "28.0 ms", "52.0 ms"),
+])  # fmt: skip
+def test_a_gain_is_that_of_the_mean_iteration(lengths_ms: list[int], gain: float, then: str, now: str) -> None:
+    report = job(msgspec.structs.replace(late(LOADING), gain=gain), kind="cpu", idle_ns=None)
+    iterations = [Iteration(index=at, start_ns=0, duration_ns=length * MS) for at, length in enumerate(lengths_ms)]
+    ranks = [msgspec.structs.replace(rank, iterations=iterations) for rank in report.ranks]
+    sentence = give_answer(msgspec.structs.replace(report, ranks=ranks)).sentence
+    assert sentence.endswith(f"an iteration would take {then} on average instead of {now}.")

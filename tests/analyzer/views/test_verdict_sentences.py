@@ -36,7 +36,7 @@ MOVING: dict[Cause, str] = {
 OTHERS = [
     (Stragglers(verdict="slow_link", gain=0.2, reason=say_reason(SlowLinks(3, [0, 1], 2.0, [1]))),
      "A slow link holds the job up: transfers of 3 groups are slow, and all of these groups contain rank 1; without "
-     "that, an iteration would take 360 ms instead of 450 ms."),
+     "that, an iteration would take 360 ms on average instead of 450 ms."),
     (Stragglers(verdict="nobody", smallest_gain=0.05, reason=say_reason(Nobody([], floor=0.05))),
      "No rank is late by more than 5.0 % of an iteration."),
     (Stragglers(verdict="nobody", reason=say_reason(Nobody([]))),
@@ -61,7 +61,7 @@ def test_a_late_rank(cause: Cause) -> None:
     found = Stragglers(verdict="straggler", ranks=[late(cause)], gain=0.2)
     assert say_lateness(job(found)) == (
         f"Rank 2 holds the job up: 20.0 % of each iteration waits for {LATE[cause]}; with it as fast as the others, an "
-        "iteration would take 360 ms instead of 450 ms."
+        "iteration would take 360 ms on average instead of 450 ms."
     )
 
 
@@ -85,7 +85,7 @@ HOST_WAITS: dict[Cause, str] = {
     "network": "its network links",
     "mixed": "it, for several reasons",
 }
-THEN = "as fast as the others, an iteration would take 360 ms instead of 450 ms."
+THEN = "as fast as the others, an iteration would take 360 ms on average instead of 450 ms."
 
 
 @pytest.mark.parametrize("cause", HOST_WAITS)
@@ -129,7 +129,7 @@ def test_a_heavy_stage(cause: Cause) -> None:
     why, how = STAGES[cause]
     assert say_lateness(job(found)) == (
         f"The pipeline stage of ranks 2 and 3 holds the job up: 20.0 % of each iteration waits for {why}; {how}, an "
-        "iteration would take 360 ms instead of 450 ms."
+        "iteration would take 360 ms on average instead of 450 ms."
     )
 
 
@@ -138,7 +138,8 @@ def test_lateness_that_moves(cause: Cause) -> None:
     found = Stragglers(verdict="moving_imbalance", cause=cause, gain=0.2, smallest_gain=0.042)
     assert say_lateness(job(found)) == (
         f"No single rank is late by more than 4.2 % of an iteration, but the ranks are slow in turns, {MOVING[cause]}: "
-        "20.0 % of each iteration is lost to it; without that, an iteration would take 360 ms instead of 450 ms."
+        "20.0 % of each iteration is lost to it; without that, an iteration would take 360 ms on average instead of "
+        "450 ms."
     )
 
 
