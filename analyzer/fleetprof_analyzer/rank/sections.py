@@ -40,6 +40,7 @@ class RankSection(StrEnum):
     ENERGY = "energy"
     MEMORY = "memory"
     CORES = "cores"
+    CAUSES = "known causes"
     SAMPLES = "samples"
     STEP_TIMES = "step times"
 

@@ -15,6 +15,8 @@ from fleetprof_api.report.report import DeviceTime, HostSeries, Iteration, Probl
 from fleetprof_api.report.report_tables import Stages
 from fleetprof_api.samples import RankSamples
 
+from fleetprof_analyzer.rank.causes.iterations_seen import see_iterations
+from fleetprof_analyzer.rank.causes.registry import find_known_causes
 from fleetprof_analyzer.rank.communication.extraction import summarise_operations
 from fleetprof_analyzer.rank.host.marks import HostMarks, read_marks
 from fleetprof_analyzer.rank.host.track import read_track
@@ -206,6 +208,10 @@ def summarise(
         cores=find(
             RankSection.CORES, lambda: measure_core_use(samples, iterations) if trace.time_origin == "unix" else None
         ).or_none(),
+        causes=find(
+            RankSection.CAUSES,
+            lambda: find_known_causes(see_iterations(trace, samples, iterations, stages.value, works.value)),
+        ).otherwise([]),
     )
     course = find(
         RankSection.COURSE, lambda: describe_course(before.value, bounds.value, len(every.value), stages.value.labels)

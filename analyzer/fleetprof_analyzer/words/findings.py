@@ -18,12 +18,14 @@ from fleetprof_analyzer.job.findings.found import (
     HostSilence,
     IdleDevice,
     MeasuredFinding,
+    ProvenCause,
     SomeLongIterations,
     WaitsForCores,
 )
 from fleetprof_analyzer.words.exposed_communication import say_exposed_communication
 from fleetprof_analyzer.words.host_findings import say_host_finding, say_long_iterations
 from fleetprof_analyzer.words.idle_device import say_idle_device
+from fleetprof_analyzer.words.known_causes import say_proven_cause
 from fleetprof_analyzer.words.straggler_advice import straggler_advice
 
 
@@ -68,6 +70,8 @@ def _say_facts(found: MeasuredFinding, stragglers: Stragglers | None) -> tuple[s
             return say_host_finding(facts, found.place)
         case SomeLongIterations():
             return say_long_iterations(facts, found.place)
+        case ProvenCause():
+            return say_proven_cause(facts)
 
 
 def _say_held_up(found: Stragglers, place: PlaceInCode | None) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from fleetprof_api.report.energy import Energy, WorstGpu
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.heterogeneity import Heterogeneity
 from fleetprof_api.report.idle_causes import IdleCauses
+from fleetprof_api.report.known_causes import KnownCause
 from fleetprof_api.report.rank_tables import DeviceWorkStatistics, MemoryPeak, OperatorLaunches
 from fleetprof_api.report.report_tables import (
     CommunicationStatistics,
@@ -206,6 +207,9 @@ class Rank(msgspec.Struct, kw_only=True, frozen=True):
     ] = []
     cores: Annotated[CoreUse | None, Meta(description="how its training thread came to run; null: not sampled")] = None
     unrecorded: Annotated[list[UnrecordedTime], Meta(description="what was not recorded, by reason")] = []
+    causes: Annotated[
+        list[KnownCause], Meta(description="causes that trace or samples prove; the most time first")
+    ] = []
     lost: Annotated[
         list[str],
         Meta(description="sections that a fault of the analyzer cost, and what needs them; `problems` say why"),

@@ -14,6 +14,7 @@ from fleetprof_analyzer.job.findings.found import (
     IdleDevice,
     IdleKind,
     MeasuredFinding,
+    ProvenCause,
     SomeLongIterations,
     WaitsForCores,
 )
@@ -314,4 +315,4 @@ def test_against_what_all_ranks_spend_time_on(facts: Facts, place: PlaceInCode |
 
 
 def test_every_finding_has_its_advice() -> None:
-    assert {type(facts) for facts, _, _ in OTHERS} == {*get_args(Facts)} - {HeldUp, IdleDevice}
+    assert {type(facts) for facts, _, _ in OTHERS} == {*get_args(Facts)} - {HeldUp, IdleDevice, ProvenCause}

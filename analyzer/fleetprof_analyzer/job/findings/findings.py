@@ -17,6 +17,7 @@ from fleetprof_analyzer.job.findings.exposed import judge_exposed
 from fleetprof_analyzer.job.findings.found import ExposedCopies, HeldUp, IdleDevice, IdleKind, MeasuredFinding
 from fleetprof_analyzer.job.findings.host_findings import find_host_findings, find_longest_place
 from fleetprof_analyzer.job.findings.idle_place import find_worst_place, find_zero_grad, operators_of
+from fleetprof_analyzer.job.findings.known_causes import find_proven_causes, leave_out_explained
 from fleetprof_analyzer.job.findings.long_iterations import find_long_iterations
 
 _MOST: Final = 6
@@ -65,7 +66,7 @@ def find_findings(report: Report, loading_gain: float = 0.0) -> list[MeasuredFin
     `loading_gain`: what all data loading costs by the replay of all ranks, which holds what ranks wait for others'
     batches; share of the iteration.
     """
-    found = _straggler(report.stragglers, report.ranks)
+    found, causes = _straggler(report.stragglers, report.ranks), list[MeasuredFinding]()
     by_launches = sorted(report.launching_operators, key=lambda operator: -operator.own_launches)
     launching = [operator.name for operator in by_launches if not operator.name.startswith("(")][:_MOST_NAMES]
     for total in report.totals:
@@ -84,6 +85,8 @@ def find_findings(report: Report, loading_gain: float = 0.0) -> list[MeasuredFin
         if total.idle_ns is not None and not sampled:
             replayed = {"data_loading": int(1000 * loading_gain)}
             found += [finding for rule in _RULES if (finding := _idle(rule, total, ranks, names, replayed)) is not None]
+        causes += find_proven_causes(ranks, report.stragglers)
+    found = [*leave_out_explained(found, causes), *causes]
     return sorted(found, key=lambda finding: (-finding.gain_permille, finding.kind))[:_MOST]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fleetprof_api.report.code_place import PlaceInCode
+from fleetprof_api.report.known_causes import KnownCause
 from fleetprof_api.report.report_tables import IdlePlace, StageName
 from fleetprof_api.report.stragglers import PipelineBubbles
 
@@ -102,6 +103,14 @@ class SomeLongIterations:
     stage: StageName | None
 
 
+@dataclass(frozen=True, slots=True)
+class ProvenCause:
+    """A known cause on all ranks; `known` is that of the rank with the most, of so many iterations."""
+
+    known: KnownCause
+    of_iterations: int
+
+
 Facts = (
     IdleDevice
     | ExposedCommunication
@@ -112,6 +121,7 @@ Facts = (
     | WaitsForCores
     | FullHosts
     | SomeLongIterations
+    | ProvenCause
 )  # fmt: skip
 
 

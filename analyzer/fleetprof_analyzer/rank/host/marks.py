@@ -38,10 +38,11 @@ def read_marks(trace: Trace, samples: RankSamples | None, bounds: list[tuple[int
     """Of a rank's samples, on its trace's clock. `bounds`: its iterations."""
     if samples is None or trace.time_origin != "unix":
         return HostMarks()
-    return HostMarks(_find_loading(trace, samples, bounds), _find_collections(samples))
+    return HostMarks(_find_loading(trace, samples, bounds), find_collections(samples))
 
 
-def _find_collections(samples: RankSamples) -> Union:
+def find_collections(samples: RankSamples) -> Union:
+    """When the collector ran, as the agent heard it."""
     pairs = zip(samples.collections.start_unix_ns, samples.collections.duration_ns, strict=False)
     known = [(start, lasted) for start, lasted in pairs if 0 <= start < _LATEST_NS and 0 < lasted < _LATEST_NS]
     if not known:

@@ -14,7 +14,7 @@ from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Stragglers, Undecided
 
 from fleetprof_analyzer.views.answer.lateness import say_lateness
-from fleetprof_analyzer.views.answer.time_spent import say_time
+from fleetprof_analyzer.views.answer.time_spent import OF_CAUSES, is_proven, say_time
 from fleetprof_analyzer.views.text import duration, percent, plain, share
 from fleetprof_analyzer.views.words.causes_text import SilenceInWords, add_stages, find_silences
 from fleetprof_analyzer.views.words.code_words import name_place
@@ -29,6 +29,7 @@ _OF_NOBODY: Final = ("heavy_stage", "moving_imbalance")
 _LONG: Final = "long_iterations"
 _OF_PARTS: Final = ("exposed_communication", "exposed_copies", _LONG)
 """The answer says what they say."""
+_SAID: Final = ("stragglers", OF_CAUSES)
 _OF_HOST: Final = ("python", "launch_bound", "optimizer")
 _UNKNOWN: Final = "unknown_device"
 _UNTIMED: Final = "The traces hold no work whose time could be measured."
@@ -150,7 +151,7 @@ def _evidence(report: Report) -> list[str]:
         for silence in (_long_silences(report) if _is_hosts(report) else [])[:2]
     ]
     first = report.findings[0] if report.findings else None
-    if not evidence and first is not None and first.measure != "stragglers" and first.kind not in _OF_PARTS:
+    if not evidence and first is not None and first.measure not in _SAID and first.kind not in _OF_PARTS:
         evidence.append(f"{say_finding(first)}.")
     return evidence
 
@@ -178,6 +179,8 @@ def _is_hosts(report: Report) -> bool:
     """Whether it is the host that the job waits for: always without a GPU, else by the first finding."""
     found = report.stragglers
     if found is not None and found.ranks:
+        return False
+    if is_proven(report):
         return False
     first = report.findings[0].kind if report.findings else ""
     return first in _OF_HOST or all(rank.kind == "cpu" for rank in report.ranks)

@@ -13,23 +13,38 @@ from fleetprof_api.report.report import KindTotal, Rank, Report
 from fleetprof_analyzer.views.text import percent, plain, share
 from fleetprof_analyzer.views.words.causes_text import add_stages, find_silences, list_causes
 from fleetprof_analyzer.views.words.code_words import in_brackets, name_place
+from fleetprof_analyzer.views.words.finding_words import say_briefly
 from fleetprof_analyzer.views.words.launches_text import find_sampled
 from fleetprof_analyzer.views.words.window_words import name_lost_work
 
 _SMALL: Final = 0.1
 """Of the time: a part that is no answer to where it goes."""
 _MOST: Final = 0.5
+OF_CAUSES: Final = "ranks.causes"
 _PARTS_OF_FINDINGS: Final = {"exposed_communication": "communication", "exposed_copies": "copies"}
 _STAGES: Final = {"host, between stages": "the host between stages", "other": "other operators"}
 
 
 def say_time(report: Report) -> str:
-    """The sentence, with a full stop; "" where no rank was measured."""
+    """The sentence, with a full stop; "" where no rank was measured. A proven cause that is worth most comes first."""
     total = report.totals[0] if report.totals else None
     if total is None or total.time_ns.span <= 0:
         return ""
     of_kind = [rank for rank in report.ranks if rank.kind == total.kind]
-    return _say_device(report, total, of_kind) if total.time_basis == "device" else _say_host(report, total, of_kind)
+    say = _say_device if total.time_basis == "device" else _say_host
+    return f"{_say_proven(report)}{say(report, total, of_kind)}"
+
+
+def is_proven(report: Report) -> bool:
+    """Whether what is worth most has a proven cause: then no line or place beside it is to be blamed."""
+    return bool(report.findings) and report.findings[0].measure == OF_CAUSES
+
+
+def _say_proven(report: Report) -> str:
+    if not is_proven(report):
+        return ""
+    first = report.findings[0]
+    return f"Up to {share(first.gain_permille, 1000)} of each iteration can be won: {say_briefly(first)}. "
 
 
 def _say_device(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
@@ -61,7 +76,9 @@ def _say_recorded(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> st
             busiest = f"; the longest kernel, {plain(longest.name, 60)}, takes {share(longest.total_ns, span)}"
         return f"{share(time_ns.compute, span)} of {whose} is computing{busiest}."
     if most == "idle":
-        because = "" if find_sampled(ranks) else _why_idle(total.idle_ns, time_ns.idle, ranks)
+        because = (
+            "" if find_sampled(ranks) else _why_idle(total.idle_ns, time_ns.idle, ranks, blames=not is_proven(report))
+        )
         return f"{share(time_ns.idle, span)} of {whose} is idle{because}."
     if most == "communication":
         exposed = share(time_ns.exposed_communication, span)
@@ -69,7 +86,7 @@ def _say_recorded(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> st
     return f"{share(time_ns.exposed_memory, span)} of {whose} is copies that nothing hides."
 
 
-def _why_idle(idle_ns: IdleCauses | None, idle: int, ranks: Sequence[Rank]) -> str:
+def _why_idle(idle_ns: IdleCauses | None, idle: int, ranks: Sequence[Rank], *, blames: bool) -> str:
     causes = [] if idle_ns is None else list_causes(idle_ns)
     if not causes:
         return ""
@@ -77,7 +94,7 @@ def _why_idle(idle_ns: IdleCauses | None, idle: int, ranks: Sequence[Rank]) -> s
     if first.name == "unknown" and first.time_ns >= _MOST * idle:
         return f"; {first.row.because}"
     place = ""
-    if first.name == "host":
+    if first.name == "host" and blames:
         # A silence that is shorter than half of this idle time does not explain most of it.
         longest = next((one for one in find_silences(ranks) if one.time_ns >= _MOST * first.time_ns), None)
         place = "" if longest is None else f", mostly {longest.words}{in_brackets(longest.place)}"
@@ -139,6 +156,8 @@ def _find_place(words: str, ranks: Sequence[Rank]) -> PlaceInCode | None:
 
 
 def _where(words: str, ranks: Sequence[Rank], report: Report) -> str:
+    if is_proven(report):
+        return ""
     if words == "data loading":
         return in_brackets(next((one.place for one in report.findings if one.kind == "data_loading"), None))
     if not words.startswith("host"):

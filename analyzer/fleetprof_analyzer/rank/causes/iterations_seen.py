@@ -1,0 +1,70 @@
+"""One rank as the rules of known causes look at it: its iterations, its thread, and when time is there to be won.
+
+Guarantees: pure; on a rank with devices only time in which none of them works counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from fleetprof_api.report.report import Iteration
+from fleetprof_api.samples import RankSamples
+
+from fleetprof_analyzer.rank.measures.devices import DeviceWork
+from fleetprof_analyzer.rank.measures.stages.stages import FoundStages
+from fleetprof_analyzer.trace.intervals import Union, covered_length, join, length, union, without
+from fleetprof_analyzer.trace.trace import Int64s, Trace
+
+_NOTHING: Union = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class IterationsSeen:
+    """A rank's iterations; `free` is when a saving on the host saves time: in them, and on no device."""
+
+    trace: Trace
+    samples: RankSamples | None  # on the trace's clock; None without, or where the clocks are not one
+    iterations: Sequence[Iteration]
+    stages: FoundStages
+    whole: Union
+    free: Union
+    on_gpu: bool
+
+    def cost_ns(self, spans: Union) -> int:
+        """How much of the spans is there to be won."""
+        return overlap(spans, self.free)
+
+    def each_ns(self, spans: Union) -> Int64s:
+        """How much of the spans lies in each iteration, shape (iterations,)."""
+        start = np.array([one.start_ns for one in self.iterations], np.int64)
+        length_ns = np.array([one.duration_ns for one in self.iterations], np.int64)
+        return covered_length(start + length_ns, spans) - covered_length(start, spans)
+
+
+def see_iterations(
+    trace: Trace,
+    samples: RankSamples | None,
+    iterations: Sequence[Iteration],
+    stages: FoundStages,
+    works: Sequence[DeviceWork],
+) -> IterationsSeen:
+    """`works`: the rank's devices; none of a CPU-only rank."""
+    start = np.array([one.start_ns for one in iterations], np.int64)
+    whole = union(start, start + np.array([one.duration_ns for one in iterations], np.int64))
+    busy = _NOTHING
+    for work in works:
+        busy = join(busy, work.not_idle())
+    return IterationsSeen(
+        trace=trace,
+        samples=samples if trace.time_origin == "unix" else None,
+        iterations=iterations,
+        stages=stages,
+        whole=whole,
+        free=without(whole, busy),
+        on_gpu=bool(works),
+    )
+
+
+def overlap(first: Union, second: Union) -> int:
+    """How much two unions have in common, ns."""
+    return length(first) - length(without(first, second))

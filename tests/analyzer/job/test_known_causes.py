@@ -1,0 +1,118 @@
+"""Known causes as findings: what all ranks lose, told once, and in place of advice that would be another."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from fleetprof_analyzer.job.findings.findings import find_findings
+from fleetprof_analyzer.job.findings.found import ProvenCause
+from fleetprof_analyzer.rank.causes.registry import CAUSE_RULES, CauseRule
+from fleetprof_analyzer.views.answer.answer import give_answer
+from fleetprof_analyzer.words.findings import say_findings
+from fleetprof_analyzer.words.known_causes import CAUSE_WORDS, say_proven_cause
+from fleetprof_api.report.code_place import PlaceInCode
+from fleetprof_api.report.known_causes import KnownCause, KnownCauseName
+from fleetprof_api.report.report import Iteration, KindTotal, Rank, Report, TimeBreakdown
+from fleetprof_api.report.report_tables import Silence, Stages, StageTime
+from fleetprof_api.report.stragglers import Cause, Straggler, Stragglers
+
+ROOT = Path(__file__).parents[3]
+MS = 1_000_000
+WHOLE = 1000 * MS
+INNOCENT = PlaceInCode(file="/home/me/train.py", line=7, function="tokenize")
+
+
+def rank(number: int, *causes: KnownCause, silent_permille: int = 0) -> Rank:
+    """CPU-only, ten iterations of 100 ms."""
+    silent = silent_permille * MS
+    stages = [StageTime(stage="host", time_ns=silent), StageTime(stage="forward", time_ns=WHOLE - silent)]
+    silence = Silence(after="aten::add_", before="aten::randn", time_ns=silent, count=9, place=INNOCENT)
+    return Rank(
+        rank=number, source=str(number), kind="cpu", time_basis="host",
+        time_ns=TimeBreakdown(span=WHOLE, compute=WHOLE - silent, idle=silent),
+        iterations=[Iteration(index=at, start_ns=at, duration_ns=100 * MS) for at in range(10)],
+        stages=Stages(stages=stages, silences=[silence] if silent else []), causes=list(causes),
+    )  # fmt: skip
+
+
+def collector(permille: int) -> KnownCause:
+    """That takes so much of a rank's iterations."""
+    return KnownCause(cause="garbage_collection", time_ns=permille * MS, count=12, iterations=9, longest_ns=61 * MS)
+
+
+def report_of(ranks: Sequence[Rank], stragglers: Stragglers | None = None) -> Report:
+    """With findings in words."""
+    total = KindTotal(kind="cpu", time_basis="host", ranks=len(ranks), time_ns=TimeBreakdown(span=WHOLE))
+    report = Report(totals=[total], ranks=list(ranks), stragglers=stragglers)
+    return Report(
+        totals=[total],
+        ranks=list(ranks),
+        stragglers=stragglers,
+        findings=say_findings(find_findings(report), stragglers),
+    )
+
+
+@pytest.mark.parametrize(("ranks", "found"), [
+    ([rank(0, collector(580))], [("garbage_collection", 580)]),
+    ([rank(0, collector(580)), rank(1, collector(300))], [("garbage_collection", 300)]),
+    ([rank(0, collector(580)), rank(1)], []),  # of one of two: the straggler verdict's
+    ([rank(0, collector(49))], []),
+    ([rank(0, collector(300), silent_permille=500)], [("garbage_collection", 300)]),
+    ([rank(0, collector(100), silent_permille=500)], [("python", 500), ("garbage_collection", 100)]),
+])  # fmt: skip
+def test_what_all_ranks_lose_is_told_in_place_of_what_it_explains(
+    ranks: list[Rank], found: list[tuple[str, int]]
+) -> None:
+    assert [(one.kind, one.gain_permille) for one in report_of(ranks).findings] == found
+
+
+@pytest.mark.parametrize(("cause", "told"), [("garbage_collection", 0), ("host", 1)])
+def test_what_the_verdict_names_is_not_told_once_more(cause: Cause, told: int) -> None:
+    late = Straggler(rank=1, lateness_ns=1, cause=cause, gain=0.4)
+    stragglers = Stragglers(verdict="straggler", gain=0.4, ranks=[late])
+    report = report_of([rank(0, collector(100)), rank(1, collector(580))], stragglers)
+    assert [one.kind for one in report.findings].count("garbage_collection") == told
+
+
+def test_the_answer_names_the_cause_and_blames_no_line_beside_it() -> None:
+    answer = give_answer(report_of([rank(0, collector(580), silent_permille=600)]))
+    assert answer.sentence == (
+        "Up to 58.0 % of each iteration can be won: the garbage collector of Python stops the training thread: 12 runs "
+        "of up to 61 ms in 9 of 10 iterations. Of an iteration, 60.0 % is the host between stages and 40.0 % is "
+        "forward."
+    )
+    assert not answer.evidence
+    assert answer.next_step.startswith("call gc.freeze()")
+
+
+@pytest.mark.parametrize("rule", [pytest.param(rule, id=rule.name) for rule in CAUSE_RULES])
+def test_each_cause_has_its_words_its_row_in_the_docs_and_a_program(rule: CauseRule) -> None:
+    words = CAUSE_WORDS[rule.name]
+    options = ", ".join(f"`{option}`" for option in words.options)
+    row = f"| `{rule.name}` | {rule.evidence} | {rule.least_permille / 10:g} % | {options} |"
+    assert row in (ROOT / "docs/measures.md").read_text()
+    assert all(option in words.advice for option in words.options)
+    assert (ROOT / f"bench/real/programs/{rule.program}.py").exists()
+
+
+def test_the_docs_list_no_other_cause() -> None:
+    section = (ROOT / "docs/measures.md").read_text().split("### Known causes\n")[1].split("\n#")[0]
+    assert set(re.findall(r"^\| `(\w+)` \| \w", section, re.MULTILINE)) - {"cause"} == {
+        rule.name for rule in CAUSE_RULES
+    }
+    assert set(CAUSE_WORDS) == {rule.name for rule in CAUSE_RULES}
+
+
+SENTENCES: dict[KnownCauseName, tuple[KnownCause, str]] = {
+    "garbage_collection": (
+        collector(580),
+        "the garbage collector of Python stops the training thread: 12 runs of up to 61 ms in 9 of 10 iterations",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [rule.name for rule in CAUSE_RULES])
+def test_what_is_said(name: KnownCauseName) -> None:
+    known, message = SENTENCES[name]
+    assert say_proven_cause(ProvenCause(known, 10))[0] == message
