@@ -17,7 +17,7 @@ from fleetprof_analyzer.capture.store import analyze_capture
 from fleetprof_analyzer.pyramid.fleet import write_fleet
 from fleetprof_api import keys
 from fleetprof_api.report.code_place import PlaceInCode
-from fleetprof_api.report.report import read_report, write_report
+from fleetprof_api.report.report import Report, Series, read_report, write_report
 from fleetprof_api.telemetry.history import POINTS, NamespaceDay, WorkloadDay, write_day
 from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.catalog.database import sqlite_url
@@ -78,6 +78,20 @@ ACTED: dict[str, Any] = {
 }
 
 
+def add_samples(report: Report) -> Report:
+    """The report with power of each rank, and throttling of rank 2, over eight seconds."""
+    at = [DAY_END_S * 10**9 + second * 10**9 for second in range(8)]
+    ranks = []
+    for number, rank in enumerate(report.ranks):
+        watts: list[float | None] = [600.0 - 10 * number for _ in at]
+        series = [Series(name="power", unit="W", at_unix_ns=at, values=watts)]
+        if rank.rank == 2:
+            throttled: list[float | None] = [100.0 if second >= 4 else 0.0 for second in range(8)]
+            series.append(Series(name="throttled_by_power", unit="%", at_unix_ns=at, values=throttled))
+        ranks.append(msgspec.structs.replace(rank, device_series=series))
+    return msgspec.structs.replace(report, ranks=ranks)
+
+
 def write_hostile_names() -> bytes:
     """The timeline of a rank whose three long events have names made to harm."""
     trace = make_trace([(0, at * 20_000_000, 18_000_000, at) for at in range(3)])
@@ -108,7 +122,12 @@ def shown(analysed: MemoryStore) -> MemoryStore:
     stragglers = msgspec.structs.replace(report.stragglers, ranks=placed)
     hostile = msgspec.structs.replace(report, title=HOSTILE, kernels=kernels, stragglers=stragglers)
     without = msgspec.structs.replace(report, totals=[msgspec.structs.replace(report.totals[0], kind="cpu")])
-    for uid, made in (("many", enlarge(report, MANY, LATE_RANK)), ("hostile", hostile), ("without-devices", without)):
+    for uid, made in (
+        ("many", enlarge(report, MANY, LATE_RANK)),
+        ("hostile", hostile),
+        ("without-devices", without),
+        ("sampled", add_samples(report)),
+    ):
         store.put(keys.request_key("team-c", uid), store.get(keys.request_key("team-a", "slow")))
         ledger = store.get(keys.ledger_key("team-a", "slow")).replace(b'"slow', f'"{uid}'.encode())
         store.put(keys.ledger_key("team-c", uid), ledger.replace(b'"team-a"', b'"team-c"'))

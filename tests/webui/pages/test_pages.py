@@ -20,7 +20,7 @@ PAGES = {
     "/reports/team-a/slow": "Rank 2 holds the job up",
     "/reports/team-c/streams?by=stream&kernel=compute gemm#kernels": "each stream's mean is compared",
     "/whoami": "You may read",
-    "/diff?base=team-a/healthy&new=team-a/slow": "Iterations became slower",
+    "/diff?base=team-a/healthy&new=team-a/slow&order=given": "Iterations became slower",
 }
 
 

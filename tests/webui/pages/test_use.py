@@ -119,6 +119,24 @@ def test_a_thousand_ranks_are_drawn_on_canvas_and_scroll(page: Page, theme: str)
     assert heat.evaluate(PIXELS)["colors"] > 5
 
 
+def test_samples_of_the_late_rank_come_first_and_are_read_at_the_pointer(page: Page) -> None:
+    page.goto("/reports/team-c/sampled#samples")
+    power = page.get_by_role(
+        "group", name=re.compile("^Power, W: rank 2 · late, rank 0, rank 1, rank 3, from 570 W to 600 W")
+    )
+    expect(power).to_be_visible()
+    expect(
+        page.get_by_role("group", name=re.compile("^Throttled by power, %: rank 2 · late, from 0 % to 100 %"))
+    ).to_be_visible()
+    box = power.locator(".u-over").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + 20)
+    # All charts of the page read at one time.
+    values = page.locator("#samples .u-legend .u-value")
+    expect(values.filter(has_text="580 W")).to_have_count(1)
+    expect(values.filter(has_text="100 %")).to_have_count(1)
+
+
 def test_the_late_rank_of_a_thousand_is_found_by_order(page: Page) -> None:
     page.goto("/reports/team-c/many?ranks=compute")
     first = page.locator(".bar-row").first

@@ -150,3 +150,4 @@ class SamplePage(Model):
     origin_unix_ns: UnixNs | None
     series: list[SampleSeries]
     ranks_with_samples: int
+    late: Annotated[list[int], Meta(description="ranks that the report calls late; their series come first")]

@@ -16,10 +16,12 @@ _MOST: Final = 8
 
 
 def find_samples(report: Report, wanted: Collection[int]) -> SamplePage:
-    """The samples of these ranks, else of the first ranks that have any; and of their hosts."""
-    sampled = [rank for rank in report.ranks if rank.device_series]
+    """The samples of these ranks, else of the first that have any, late ones first; and of their hosts."""
+    late = {one.rank for one in report.stragglers.ranks} if report.stragglers is not None else set()
+    sampled = sorted((rank for rank in report.ranks if rank.device_series), key=lambda rank: rank.rank not in late)
     chosen = [rank for rank in sampled if rank.rank in wanted] if wanted else sampled[:_MOST]
-    of_hosts = [host for host in report.hosts if host.series and (not wanted or set(host.ranks) & set(wanted))]
+    shown: set[int | None] = set(wanted) or {rank.rank for rank in chosen}
+    of_hosts = [host for host in report.hosts if host.series and (not shown or set(host.ranks) & shown)]
     series = [("device", rank.host_name, [rank.rank], one) for rank in chosen for one in rank.device_series]
     series += [("host", host.host_name, list(host.ranks), one) for host in of_hosts[:_MOST] for one in host.series]
     origin = min((at for _, _, _, one in series for at in one.at_unix_ns), default=0)
@@ -27,6 +29,7 @@ def find_samples(report: Report, wanted: Collection[int]) -> SamplePage:
         origin_unix_ns=unix_ns(origin),
         series=[_series(of, host, ranks, one, origin) for of, host, ranks, one in series],
         ranks_with_samples=len(sampled),
+        late=sorted(late),
     )
 
 

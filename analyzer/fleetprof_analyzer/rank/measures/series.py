@@ -1,7 +1,7 @@
 """Thins samples of a device or host to what a chart needs.
 
-Guarantees: at most `POINTS` points per series, each the mean of its time bucket; counters become rates; what a source
-never gave is no series.
+Guarantees: at most `POINTS` points per series, each the mean of its time bucket; counters become rates; reasons of
+throttling become shares of the time; what a source never gave, and a reason that never was, is no series.
 """
 
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from typing import Final
 
 from fleetprof_api.report.report import Series
 from fleetprof_api.samples import DeviceColumns, HostColumns
+from fleetprof_api.throttling import THROTTLED_BY
 
 POINTS: Final = 80
 
@@ -41,6 +42,10 @@ _HOST_COUNTERS: Final = (
 def device_series(columns: DeviceColumns) -> list[Series]:
     """The device's series that hold at least one value."""
     series = [_thin(name, unit, columns.at_unix_ns, getattr(columns, column), f) for column, name, unit, f in _DEVICE]
+    for reason, mask in THROTTLED_BY.items():
+        shares = [None if one is None else 100.0 * bool(one & mask) for one in columns.throttle_reasons]
+        if any(shares):
+            series.append(_thin(f"throttled_by_{reason}", "%", columns.at_unix_ns, shares, 1.0))
     return [one for one in series if one is not None]
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from fleetprof_api.telemetry.figures import Aggregate, RankFigures, WorkloadFigures
 from fleetprof_api.telemetry.measures import MEASURES, RANK_MEASURES
+from fleetprof_api.throttling import THROTTLED_BY
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
 MOST_WORKLOADS: Final = 300
@@ -108,7 +109,7 @@ def _make_judgements(rows: _Rows) -> Iterator[Metric]:
     worst = InfoMetricFamily(PREFIX + "worst_gpu", "The GPU that is clearly worse than its peers.", labels=_LABELS)
     for labels, one in rows:
         if one.gpus and "gpu_busy_ratio" in one.figures:
-            for reason in ("power", "thermal", "hardware"):
+            for reason in THROTTLED_BY:
                 throttled.add_metric([*labels, reason], getattr(one.throttled, reason))
         for measure, share in one.lowest_shares.items():
             shares.add_metric([*labels, measure], share)

@@ -13,14 +13,11 @@ from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.pods import RANK_METRICS_LABEL, read_samples_per_iteration
 from fleetprof_api.telemetry.figures import Aggregate, RankFigures, Throttled, WorkloadFigures
 from fleetprof_api.telemetry.measures import HOST_MEASURES, LOWEST_OF, RANK_MEASURES
+from fleetprof_api.throttling import THROTTLED_BY
 
 from fleetprof_operator.hub.telemetry.value_table import ValueTable
 from fleetprof_operator.hub.telemetry.worst_gpu import GpuRow, find_worst_gpu
 
-# nvmlClocksEventReason* of nvml.h
-_POWER: Final = 0x4  # SwPowerCap
-_THERMAL: Final = 0x20 | 0x40  # SwThermalSlowdown, HwThermalSlowdown
-_HARDWARE: Final = 0x8 | 0x80  # HwSlowdown, HwPowerBrakeSlowdown
 _COUNTERS: Final = (
     "iterations",
     "last_iteration_unix_ns",
@@ -163,9 +160,7 @@ class WorkloadBoard:
             energy_joules=self._energy_joules,
             sample_joules=joules.sum / samples if joules is not None and joules.count == gpus and samples else None,
             throttled=Throttled(
-                power=sum(bool(mask & _POWER) for mask in reasons),
-                thermal=sum(bool(mask & _THERMAL) for mask in reasons),
-                hardware=sum(bool(mask & _HARDWARE) for mask in reasons),
+                **{name: sum(bool(mask & by) for mask in reasons) for name, by in THROTTLED_BY.items()}
             ),
             ecc_corrected=_add_up(self._ranks.numbers("gpu_ecc_corrected")),
             ecc_uncorrected=_add_up(self._ranks.numbers("gpu_ecc_uncorrected")),

@@ -17,6 +17,16 @@ def test_values_carry_their_unit() -> None:
     ]
 
 
+def test_reasons_of_throttling_become_shares_of_the_time() -> None:
+    idle, capped, hot = 0x1, 0x4, 0x40
+    reasons = [idle, capped, capped | hot, None]
+    assert device_series(DeviceColumns(at_unix_ns=[S, 2 * S, 3 * S, 4 * S], throttle_reasons=reasons)) == [
+        Series(name="throttled_by_power", unit="%", at_unix_ns=[S, 2 * S, 3 * S], values=[0.0, 100.0, 100.0]),
+        Series(name="throttled_by_thermal", unit="%", at_unix_ns=[S, 2 * S, 3 * S], values=[0.0, 0.0, 100.0]),
+    ]
+    assert device_series(DeviceColumns(at_unix_ns=[S], throttle_reasons=[idle])) == []
+
+
 def test_what_was_never_measured_is_no_series() -> None:
     assert device_series(DeviceColumns(at_unix_ns=[S], sm_active_permille=[None])) == []
     assert device_series(DeviceColumns()) == []

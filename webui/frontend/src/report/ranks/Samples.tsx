@@ -1,13 +1,14 @@
 // Samples of devices and hosts over one time axis, a chart per quantity.
 import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
 import type { SamplePage, SampleSeries } from "@/api/models";
 import { samplesQuery } from "@/api/queries";
-import { useWidth } from "@/charts/canvas";
-import { type Line, Lines } from "@/charts/Lines";
+import { type Line, TimeSeries } from "@/charts/TimeSeries";
 import { Section } from "@/parts/Section";
 import { Empty, Loaded } from "@/parts/States";
 import { formatDate } from "@/units/dates";
-import { plural } from "@/units/quantities";
+import { threeDigits } from "@/units/durations";
+import { formatBytes, formatRate, plural } from "@/units/quantities";
 import { sentenceCase, visibleText } from "@/units/text";
 import type { ReportView } from "../search";
 
@@ -43,29 +44,55 @@ export function groupSeries(series: readonly SampleSeries[]): { name: string; un
 }
 
 function Charts({ page, view }: { page: SamplePage; view: ReportView }) {
-  const [place, width] = useWidth<HTMLDivElement>();
-  const times = page.series.flatMap(({ at_ns }) => [at_ns[0] ?? 0, at_ns.at(-1) ?? 0]);
-  const [from, to] = [Math.min(...times), Math.max(...times)];
+  const { rank } = view.search;
+  // New lists would make every chart anew.
+  const charts = useMemo(() => {
+    const sources = [...new Set(page.series.map(nameOf))];
+    return groupSeries(page.series).map((group) => ({ ...group, lines: group.series.map((one) => toLine(one, sources, rank, page.late)) }));
+  }, [page, rank]);
+  const span = useMemo((): [number, number] => {
+    const times = page.series.flatMap(({ at_ns }) => [at_ns[0] ?? 0, at_ns.at(-1) ?? 0]);
+    return [Math.min(...times), Math.max(...times)];
+  }, [page]);
   return (
-    <div ref={place}>
+    <>
       <p className="quiet">
         Seconds after {formatDate(page.origin_unix_ns)}
         {page.ranks_with_samples > 0 && `; devices of ${plural(page.ranks_with_samples, "rank")} were sampled`}
+        {page.late.length > 0 && "; late ranks are drawn first and thick"}. The pointer reads all charts; drag to zoom, double-click to zoom out.
       </p>
-      {width > 0 &&
-        groupSeries(page.series).map((group) => (
-          <figure key={`${group.of} ${group.name}`}>
-            <figcaption>
-              {sentenceCase(group.name)} <span className="quiet">{group.unit} · {group.of}</span>
-            </figcaption>
-            <Lines lines={group.series.map((one) => toLine(one, view.search.rank))} from={from} to={to} width={width} title={sentenceCase(group.name)} unit={group.unit} />
-          </figure>
-        ))}
-    </div>
+      {charts.map(({ of, name, unit, lines }) => (
+        <figure key={`${of} ${name}`}>
+          <figcaption>
+            {sentenceCase(name)} <span className="quiet">{unit} · {of}</span>
+          </figcaption>
+          <TimeSeries lines={lines} title={sentenceCase(name)} unit={unit} say={SAY[unit] ?? sayNumber} span={span} group="samples" />
+        </figure>
+      ))}
+    </>
   );
 }
 
-function toLine(series: SampleSeries, rank: number | undefined): Line {
-  const who = series.of === "host" ? series.host_name : `rank ${series.ranks.join(", ")}`;
-  return { name: visibleText(who), at: series.at_ns, values: series.values, strong: rank === undefined || series.ranks.includes(rank) };
+const sayNumber = (value: number) => threeDigits(value);
+const SAY: Record<string, (value: number) => string> = {
+  bytes: formatBytes,
+  "bytes/s": formatRate,
+  "%": (value) => `${threeDigits(value)} %`,
+  W: (value) => `${threeDigits(value)} W`,
+  MHz: (value) => `${threeDigits(value)} MHz`,
+  "°C": (value) => `${threeDigits(value)} °C`,
+};
+
+const nameOf = (series: SampleSeries) => (series.of === "host" ? series.host_name : `rank ${series.ranks.join(", ")}`);
+
+function toLine(series: SampleSeries, sources: readonly string[], rank: number | undefined, late: readonly number[]): Line {
+  const isLate = series.ranks.some((one) => one !== null && late.includes(one));
+  const name = nameOf(series);
+  return {
+    name: visibleText(isLate ? `${name} · late` : name),
+    at_ns: series.at_ns,
+    values: series.values,
+    color: sources.indexOf(name),
+    strong: rank === undefined ? isLate : series.ranks.includes(rank),
+  };
 }
