@@ -14,6 +14,7 @@ import numpy as np
 from fleetprof_analyzer.rank.communication.batches import split_batches
 from fleetprof_analyzer.rank.communication.chain.described import described_by_host
 from fleetprof_analyzer.rank.communication.chain.gaps import Fillings, waits_for_batches
+from fleetprof_analyzer.rank.communication.flows import restore_flows
 from fleetprof_analyzer.rank.communication.launches import LaunchTimes, launch_times
 from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS
 from fleetprof_analyzer.rank.communication.waiting.waits import Waits, find_waits
@@ -88,6 +89,7 @@ class OperationSource:
 
 def read_source(trace: Trace, marks: HostMarks) -> OperationSource | None:
     """The rows of one rank, and what `marks` add to them; None where it communicates with nobody."""
+    trace = restore_flows(trace)
     on_device = trace.rows.on_device
     ranges = _ranges(trace)
     if not on_device.any():
