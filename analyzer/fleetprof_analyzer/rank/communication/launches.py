@@ -1,7 +1,7 @@
 """Puts the device work of a rank into the order of its launches.
 
 The order of launches is the program; the order of starts is what became of it. Guarantees: every row has a time;
-where a launch is missing, the row takes that of the row before it on its stream.
+where a launch is missing, the row takes that of the row before it on its stream, or the window's begin.
 """
 
 from dataclasses import dataclass
@@ -42,19 +42,28 @@ def launch_times(trace: Trace, rows: Rows) -> LaunchTimes:
         return _unknown(rows)
     launch = np.where(found, start[at], np.int64(0))
     if not found.all():
-        by_stream = np.lexsort((rows.start_ns, rows.place))
-        known = np.where(found[by_stream], np.arange(len(by_stream)), -1)
-        place = rows.place[by_stream]
-        first = np.concatenate(([True], place[1:] != place[:-1]))
-        last_known = _within_stream(known, first)
-        filled = np.where(last_known >= 0, launch[by_stream][np.maximum(last_known, 0)], rows.start_ns[by_stream])
-        launch[by_stream] = filled
+        host = ~trace.rows.on_device
+        launch = _fill(rows, launch, found, int(trace.rows.start_ns[host].min()))
     returned = found & (rows.category == Category.KERNEL)
     return LaunchTimes(launch, np.where(returned, np.minimum(end[at], rows.start_ns), launch), found)
 
 
 def _unknown(rows: Rows) -> LaunchTimes:
     return LaunchTimes(rows.start_ns, rows.start_ns, np.zeros(len(rows), np.bool_))
+
+
+def _fill(rows: Rows, launch_ns: Int64s, found: Bools, begin_ns: int) -> Int64s:
+    """The launches, those not `found` with the row before; what precedes all of its stream's before the window."""
+    order = np.lexsort((rows.start_ns, rows.place))
+    place, known = rows.place[order], np.where(found[order], np.arange(len(order)), -1)
+    last_known = _within_stream(known, np.concatenate(([True], place[1:] != place[:-1])))
+    filled = launch_ns.copy()
+    filled[order] = np.where(last_known >= 0, launch_ns[order][np.maximum(last_known, 0)], rows.start_ns[order])
+    edge = np.sort(order[(last_known < 0) & np.isin(place, rows.place[found])])
+    # About as they began: each was launched by itself.
+    edge = edge[np.argsort(rows.start_ns[edge], kind="stable")]
+    filled[edge] = np.minimum(rows.start_ns[edge], begin_ns) - np.arange(len(edge), 0, -1)
+    return filled
 
 
 def _within_stream(known: Int64s, first: Bools) -> Int64s:

@@ -29,6 +29,31 @@ def test_when_work_was_launched(
     assert (found.called.tolist(), found.launched.tolist()) == ([1000 * call[2]], [1000 * launched])
 
 
+@pytest.mark.parametrize(
+    ("works", "launched"),
+    [
+        ([(100, 7, 5), (250, 7, 1)], [99, 200]),  # before the window, whose first row begins at 100
+        ([(100, 7, 5), (110, 9, 6), (250, 7, 1), (260, 9, 2)], [98, 99, 200, 210]),  # of two streams, as they began
+        ([(230, 7, 1), (250, 7, 5)], [200, 200]),  # in the middle: with the row before
+        ([(230, 7, 1), (250, 9, 5)], [200, 250]),  # a stream whose launches are not recorded
+    ],
+)
+def test_when_work_was_launched_whose_call_is_missing(works: list[tuple[int, int, int]], launched: list[int]) -> None:
+    events = [{"ph": "X", "cat": "cpu_op", "name": "step", "pid": 1, "tid": 7, "ts": 0.1, "dur": 1}]
+    events += [numbered("cuda_runtime", "launch", *one) for one in ((0.2, 7, 1), (0.21, 7, 2))]
+    events += [numbered("kernel", f"gemm{number}", start / 1000, stream, number) for start, stream, number in works]
+    trace = read_trace(io.BytesIO(json.dumps({"traceEvents": events}).encode()), "t", Problems())
+    work = trace.rows.select(trace.rows.on_device)
+    found = dict(zip(work.start_ns.tolist(), launch_times(trace, work).called.tolist(), strict=True))
+    assert [found[start] for start, _, _ in works] == launched
+
+
+def numbered(category: str, name: str, start: float, stream: int, number: int) -> dict[str, Any]:
+    device = {} if category == "cuda_runtime" else {"device": 0, "stream": stream}
+    return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": stream, "ts": start, "dur": 0.01,
+            "args": {"correlation": number} | device}  # fmt: skip
+
+
 def row(category: str, name: str, start: int, end: int) -> dict[str, Any]:
     arguments = {"correlation": 1} | ({} if category == "cuda_runtime" else {"device": 0, "stream": 7})
     return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": 7, "ts": start, "dur": end - start,

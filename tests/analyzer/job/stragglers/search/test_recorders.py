@@ -1,9 +1,11 @@
 """The same job under every recorder: the same rank, cause and worth, or what is missing to tell it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from fleetprof_analyzer.trace.trace import COLUMNS, Category, Rows, Trace
 from fleetprof_api.report.stragglers import Stragglers
-from harness.traces.foreign_layouts import draw_foreign
 from harness.traces.recorders import RECORDERS
 from harness.traces.simulated.cases import CAUSES, SimulatedCase, draw_simulated
 from harness.traces.straggler_sections import stragglers_of_traces
@@ -51,9 +53,15 @@ def test_nobody_is_named_in_a_healthy_job(layout: str, recorder: str) -> None:
 
 
 def test_what_costs_less_than_the_replay_is_off_by_is_not_told() -> None:
-    """Half of the ranks of a pipeline recorded one iteration less, and the replay is off by 19 %."""
-    _, traces, _ = draw_foreign("pipeline with numbers", "none", 540_000)
-    found = stragglers_of_traces(RECORDERS["shifted by an iteration"](traces, np.random.default_rng(540_000)))
+    """A tenth of the calls are in no row, so that collectives seem to be launched before their work."""
+    case, source = draw_simulated("fsdp", "data_loader", 701_000), np.random.default_rng(701_000)
+    traces = [without_calls(trace, source) for trace in case.job.traces()]
+    found = stragglers_of_traces(traces)
     assert (found.verdict, found.ranks) == ("undecided", [])
-    assert found.fidelity == pytest.approx(1.19, abs=0.01)
-    assert found.reason.startswith("the window replayed from the traces is 19.1 % longer than it was")
+    assert found.fidelity == pytest.approx(1.14, abs=0.01)
+    assert found.reason.startswith("the window replayed from the traces is 13.8 % longer than it was")
+
+
+def without_calls(trace: Trace, source: np.random.Generator) -> Trace:
+    kept = (trace.rows.category != Category.RUNTIME) | (source.random(len(trace.rows)) >= 0.1)
+    return replace(trace, rows=Rows(*(getattr(trace.rows, name)[kept] for name in COLUMNS)))
