@@ -78,6 +78,8 @@ def find_iterations(
     if samples is not None and steps is not None and trace.time_origin == "unix":
         number = _step_of_first_mark(steps.rows, samples, problems)
     profiler = _profiler_iterations(trace, problems)
+    if steps is not None and number is None:
+        steps = _optimizer_marks(trace, outermost=True)
     # With the agent's numbers the optimizer marks are exact; without them the profiler's own ranges are.
     if steps is not None and (number is not None or not profiler):
         return _optimizer_iterations(trace, steps, samples, number, terms, pauses)
@@ -125,11 +127,15 @@ def _of_busiest_thread(rows: Rows) -> Rows:
     return rows.select(rows.place == places[counts.argmax()])
 
 
-def _optimizer_marks(trace: Trace) -> _Marks | None:
+def _optimizer_marks(trace: Trace, *, outermost: bool = False) -> _Marks | None:
+    """The steps; `outermost`: without those of the optimizers that another one steps (the agent counts each)."""
     rows = _named(trace, _OPTIMIZER_STEP)
     if len(rows) == 0:
         return None
     rows = _of_busiest_thread(rows)
+    if outermost:  # what ends later and begins no later is around it
+        later = np.minimum.accumulate(rows.start_ns[::-1])[::-1]
+        rows = rows.select(np.append(later[1:] > rows.start_ns[:-1], True))
     ranges = (trace.rows.category == Category.OPERATOR) | (trace.rows.category == Category.ANNOTATION)
     on_thread = (trace.rows.place == rows.place[0]) & ranges
     first = int(trace.rows.start_ns[on_thread].min())

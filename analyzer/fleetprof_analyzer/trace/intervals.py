@@ -39,6 +39,11 @@ def length(intervals: Union) -> int:
     return int((ends - starts).sum())
 
 
+def list_spans(intervals: Union) -> list[tuple[int, int]]:
+    """The intervals of a union, one by one."""
+    return list(zip(*(side.tolist() for side in intervals), strict=True))
+
+
 def join(first: Union, second: Union) -> Union:
     """The union of two unions."""
     return union(np.concatenate((first[0], second[0])), np.concatenate((first[1], second[1])))

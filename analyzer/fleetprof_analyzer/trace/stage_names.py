@@ -19,6 +19,7 @@ AUTOGRAD: Final = re.compile(
 )
 COLLECTIVE: Final = re.compile(r"^(?:nccl|gloo|mpi|ucc|xccl):")
 COMMUNICATES: Final = re.compile(r"^(?:c10d|_c10d_functional)::|^record_param_comms$")
+EXCHANGES: Final = re.compile(r"^(?:c10d|_c10d_functional)::_?all_?to_?all")
 # What backward() does on its own thread behind autograd's last function: gradients leave their buckets.
 BEHIND: Final = re.compile(
     r"^torch(?:\.|::)distributed(?:\.|::)(?:ddp(?:\.|::))?reducer::|^FSDP::(?:root_)?post_backward"
@@ -33,8 +34,12 @@ PLACES: Final = re.compile(
 )
 SEED: Final = re.compile(r"^aten::ones(?:_like)?$")
 UPDATE: Final = re.compile(
-    r"^aten::(?:_foreach_\w+_|_fused_(?:adam|adamw|sgd|adagrad)_?|add_|sub_|mul_|div_|addcdiv_|addcmul_|lerp_|sqrt_)$"
+    r"^aten::(?:_foreach_(?!zero_)\w+_|_fused_(?:adam|adamw|sgd|adagrad)_?|add_|sub_|mul_|div_|addcdiv_|addcmul_|lerp_|sqrt_)$"
 )
+# Gradients are divided by the number of ranks, or clipped: that is no update.
+SCALES: Final = re.compile(r"^aten::(?:_foreach_)?(?:mul|div)_$")
+ZEROES: Final = re.compile(r"^aten::(?:_foreach_)?zero_$")
+DETACHES: Final = re.compile(r"^aten::(?:detach|requires_grad)_$")
 _LOSS: Final = re.compile(
     r"loss|nll|cross_entropy|bce|mse|softmax|logsigmoid|logit|sum|mean|div|mul|add|sub|neg|pow|abs|exp|log|select|slice"
     r"|view|reshape|squeeze|expand|clone|to_?copy|where|clamp|sigmoid|index|gather|unbind|stack|cat|permute|transpose",

@@ -86,6 +86,14 @@ def test_two_optimizers_are_seen_without_the_agent_too() -> None:
     assert (table(found), found.steps_per_iteration) == ([(0, 0, 10), (1, 10, 12)], 2)
 
 
+def test_an_optimizer_that_steps_others_ends_one_iteration() -> None:
+    inner = [event(f"Optimizer.step#{name}.step", "user_annotation", START_NS + at * MS, MS, 77, 77)
+             for end in (10, 20, 30) for name, at in (("Adagrad", end - 4), ("SGD", end - 2))]  # fmt: skip
+    outer = [event("Optimizer.step#Combined.step", "user_annotation", START_NS + (end - 5) * MS, 5 * MS, 77, 77)
+             for end in (10, 20, 30)]  # fmt: skip
+    assert table(find([*inner, *outer])[0]) == [(0, 0, 10), (1, 10, 10), (2, 20, 10)]
+
+
 def test_steps_of_another_iteration_at_the_head_are_not_counted() -> None:
     steps = samples({821: -2, 822: 6, 823: 10, 824: 17}, steps_per_iteration=2)
     found, _ = find([mark(6), mark(10), mark(17)], steps)

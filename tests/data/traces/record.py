@@ -2,27 +2,32 @@
 
     python tests/data/traces/record.py [SET]...
 
-Needs PyTorch and a minute or two. Afterwards nothing in the files tells of the machine: `scrub` says what is taken out.
+Needs PyTorch and a minute or two; `torchrec_pipeline` needs the bench's environment with torchrec (several GB, once)
+and is recorded by PyTorch's own profiler. Afterwards nothing in the files tells of the machine: `scrub` says what is
+taken out.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gzip
+import importlib
 import json
 import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1]))
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[2] / "bench" / "real")]
 
 from harness.training.local_system import Local, make_local  # noqa: E402
 from harness.waiting import wait_until  # noqa: E402
 
 PATIENCE_S = 300.0
+PIPELINE = "torchrec_pipeline"
 # Set -> (ranks, iterations, how many times as long rank 1's sequences are, what to record beyond the usual)
 SETS = {"two_ranks_longer": (2, 6, 4, "Shapes"), "four_ranks": (4, 5, 1, "")}
 _TELLS = re.compile(rb"/(?:work|root|tmp|home|usr|opt|var)/|@[a-z]+\.|\d+\.\d+\.\d+\.\d+")
@@ -54,6 +59,23 @@ def scrub(document: dict[str, Any], rank: int) -> dict[str, Any]:
     return {**kept, "traceEvents": events, "traceName": f"rank{rank}.json"}
 
 
+def write(raw: dict[str, Any], rank: int, target: Path) -> None:
+    """A rank's trace into the set's folder, scrubbed."""
+    text = re.sub(r'"@(-?[\d.e+-]+)@"', r"\1", json.dumps(scrub(raw, rank), separators=(",", ":"))).encode()
+    if found := _TELLS.search(text):
+        raise SystemExit(f"{rank}: {text[max(found.start() - 80, 0) : found.end() + 80]!r} tells of this machine")
+    (target / f"rank{rank}.json.gz").write_bytes(gzip.compress(text, 9, mtime=0))
+
+
+def record_pipeline(commands: Path, folder: Path) -> None:
+    """torchrec's pipeline on two ranks, by the commands of an environment with it."""
+    options = ["--standalone", "--nproc-per-node", "2", str(HERE / "pipeline.py"), str(folder)]
+    subprocess.run([str(commands / "torchrun"), *options], check=True)
+    (HERE / PIPELINE).mkdir(exist_ok=True)
+    for rank in range(2):
+        write(json.loads((folder / f"rank{rank}.json").read_text(), parse_float=_Digits), rank, HERE / PIPELINE)
+
+
 def capture(local: Local, name: str) -> None:
     ranks, iterations, longer, collect = SETS[name]
     folder = local.folder / f"{name}-files"
@@ -77,13 +99,7 @@ def capture(local: Local, name: str) -> None:
         target.mkdir(exist_ok=True)
         for file in sorted(report.parent.rglob("trace.json.gz")):
             rank = int(file.parent.name)
-            document = scrub(json.loads(gzip.decompress(file.read_bytes()), parse_float=_Digits), rank)
-            text = re.sub(r'"@(-?[\d.e+-]+)@"', r"\1", json.dumps(document, separators=(",", ":"))).encode()
-            if found := _TELLS.search(text):
-                raise SystemExit(
-                    f"{file}: {text[max(found.start() - 80, 0) : found.end() + 80]!r} tells of this machine"
-                )
-            (target / f"rank{rank}.json.gz").write_bytes(gzip.compress(text, 9, mtime=0))
+            write(json.loads(gzip.decompress(file.read_bytes()), parse_float=_Digits), rank, target)
     finally:
         (folder / "stop").touch()
         job.process.wait(PATIENCE_S)
@@ -99,8 +115,12 @@ class _Digits(str):
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(make_local(Path(folder))) as local:
         local.up()
-        for name in sys.argv[1:] or SETS:
-            capture(local, name)
+        for name in sys.argv[1:] or (*SETS, PIPELINE):
+            if name == PIPELINE:
+                environment: Any = importlib.import_module("environment")
+                record_pipeline(environment.make_environment(environment.WITH_TORCHREC), Path(folder))
+            else:
+                capture(local, name)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,11 @@ from typing import Final
 import numpy as np
 from fleetprof_api.report.report_tables import StageName
 
+from fleetprof_analyzer.rank.measures.stages.backward import extend, find_forward_within
 from fleetprof_analyzer.rank.measures.stages.loss import Span, find_loss, find_losses, part_loss
 from fleetprof_analyzer.rank.measures.stages.main_thread import MainThread, between
 from fleetprof_analyzer.trace import stage_names as names
-from fleetprof_analyzer.trace.intervals import covered, union
+from fleetprof_analyzer.trace.intervals import covered, list_spans, union, without
 from fleetprof_analyzer.trace.naming import matcher, where_name
 from fleetprof_analyzer.trace.trace import Bools, Int64s, Rows, Trace
 
@@ -63,15 +64,21 @@ def find_labels(trace: Trace, thread: MainThread, passes: Sequence[Span], start:
     for stage, rows in marked:
         for row_start, row_end in _spans(rows, start, end):
             found.add(stage, row_start, row_end)
+    if not found.of("zero_grad"):
+        _find_zeroes(trace, found, top)
     own = [(max(a, start), min(b, end)) for a, b in passes if a < end and b > start]
     if len(own) > _MOST_PASSES:
         own[_MOST_PASSES - 1 :] = [(own[_MOST_PASSES - 1][0], own[-1][1])]
     _find_uploads(found, top, trains, copies, own)
+    within = find_forward_within(thread, top.select(trains), own, least_silence(end - start))
+    for forward in list_spans(within):
+        found.add("forward", *forward)
     previous = start
     for number, (first, last) in enumerate(own):
         limit = own[number + 1][0] if number + 1 < len(own) else end
-        backward = _extend(trace, thread, top, trains, first, last, limit)
-        found.add("backward", *backward)
+        backward = extend(trace, thread, top, trains, first, last, limit)
+        for part in list_spans(without(union(*np.array([backward], np.int64).T), within)):
+            found.add("backward", *part)
         _find_forward(trace, thread, found, top, trains, (previous, backward[0]), end - start)
         previous = backward[1]
     _find_steps(thread, found, top.start_ns[trains], start, end)
@@ -84,6 +91,20 @@ def find_labels(trace: Trace, thread: MainThread, passes: Sequence[Span], start:
     if not own:
         _find_forward(trace, thread, found, top, trains, (start, end), end - start)
     return found
+
+
+def _find_zeroes(trace: Trace, found: Labels, top: Rows) -> None:
+    """Gradients that are set to zero one after the other, where nothing marks it."""
+    zeroes = where_name(top, trace.names, matcher(names.ZEROES))
+    if not zeroes.any():
+        return
+    run = np.append(False, zeroes | where_name(top, trace.names, matcher(names.DETACHES)))
+    turns = np.flatnonzero(np.diff(np.append(run, False)))
+    for first, behind in turns.reshape(-1, 2).tolist():
+        own = np.flatnonzero(zeroes[first:behind]) + first
+        if len(own) > 1 or (len(own) and "_foreach_" in trace.names[top.name[own[0]]]):
+            found.add("zero_grad", int(top.start_ns[own[0]]), int(top.end_ns[own[-1]]))
+            found.inferred.add("zero_grad")
 
 
 def _find_steps(thread: MainThread, found: Labels, trained: Int64s, start: int, end: int) -> None:
@@ -143,51 +164,6 @@ def _find_uploads(found: Labels, top: Rows, trains: Bools, copying: Bools, passe
     found.inferred.add("data_loading")
 
 
-def _extend(trace: Trace, thread: MainThread, top: Rows, trains: Bools, first: int, last: int, limit: int) -> Span:
-    """A backward pass with what belongs to it before and after.
-
-    Its seed; autograd's threads; the collectives that the main thread waits for in silence: they begin before its next
-    operator, and it waits no longer than that; and what backward() does behind them.
-    """
-    before = int(np.searchsorted(top.end_ns, first, side="right")) - 1
-    if before >= 0 and names.SEED.search(trace.names[top.name[before]]):
-        first = int(top.start_ns[before])
-    around = thread.optimizer.end_ns[(thread.optimizer.start_ns <= first) & (thread.optimizer.end_ns > first)]
-    limit = min([limit, *around.tolist()])
-    for starts in (thread.optimizer.start_ns, top.start_ns[trains]):
-        following = int(np.searchsorted(starts, last))
-        limit = min(limit, int(starts[following])) if following < len(starts) else limit
-    following = int(np.searchsorted(top.start_ns, last))
-    silent = min(limit, int(top.start_ns[following])) if following < len(top) else limit
-    begun = between(thread.collectives, first, max(silent, min(limit, last + 1)))
-    if len(begun):
-        last = max(last, min(int(begun.end_ns.max()), silent))
-    for rows in (between(thread.beside, first, limit), between(thread.behind, first, limit)):
-        if len(rows):
-            last = max(last, int(rows.end_ns.max()))
-    if limit in thread.optimizer.start_ns:
-        last = max(last, _reduced(trace, thread, last, limit))
-    return first, min(last, limit)
-
-
-def _reduced(trace: Trace, thread: MainThread, last: int, step: int) -> int:
-    """When the gradients are summed up over the ranks between a backward pass and the optimizer's step.
-
-    That is before anything is measured of them, to clip them or to see whether they are finite; 0 where none are.
-    """
-    begin, end = np.searchsorted(thread.top.start_ns, (last, step)).tolist()
-    if not thread.reduces[begin:end].any():
-        return 0
-    rows = thread.top.part(begin, end)
-    measured = where_name(rows, trace.names, matcher(names.MEASURES))
-    reduces = thread.reduces[begin:end] & ~np.logical_or.accumulate(measured)
-    if not reduces.any():
-        return 0
-    # They are copied back up to the first measure.
-    until = int(rows.start_ns[measured.argmax()]) if measured.any() else 0
-    return max(until, int(thread.reached_ns[begin:end][reduces].max()))
-
-
 def _find_forward(
     trace: Trace, thread: MainThread, found: Labels, top: Rows, trains: Bools, part: Span, length: int
 ) -> None:
@@ -219,11 +195,22 @@ def _find_forward(
     for loss_start, loss_end in _spans(find_losses(trace, rows, model), start, end):
         found.add("loss", loss_start, loss_end)
     # A loss neither communicates nor uploads: what does is the next batch, fetched ahead.
-    ahead = rows.select((rows.start_ns >= loss) & _fetches(thread, rows))
-    turn = int(ahead.start_ns[0]) if len(ahead) else last
+    turn, ahead_end = _find_ahead(thread, rows, trains[np.searchsorted(top.start_ns, rows.start_ns)], (loss, last))
     for part_start, part_end in part_loss(trace, rows, top, trains, (loss, last), least_silence(length)):
         found.add("loss", part_start, min(turn, part_end))
-    found.add("other", turn, int(min(ahead.end_ns.max(), end)) if len(ahead) else last)
+    found.add("other", turn, min(ahead_end, end))
+
+
+def _find_ahead(thread: MainThread, rows: Rows, trains: Bools, loss: Span) -> Span:
+    """The next batch, fetched ahead: from the loss on, all that autograd goes through nothing of, around each fetch."""
+    begin, last = loss
+    fetches = np.flatnonzero((rows.start_ns >= begin) & _fetches(thread, rows))
+    if len(fetches) == 0:
+        return last, last
+    barred = np.flatnonzero(trains | (rows.start_ns < begin))
+    first = int(np.append(-1, barred[barred < fetches[0]])[-1]) + 1
+    behind = int(np.append(barred[barred > fetches[-1]], len(rows))[0])
+    return int(rows.start_ns[min(first, int(fetches[0]))]), int(rows.end_ns[first:behind].max())
 
 
 def _forward_start(trace: Trace, thread: MainThread, rows: Rows, trained: int, marked: bool, length: int) -> int:
@@ -238,17 +225,17 @@ def _forward_start(trace: Trace, thread: MainThread, rows: Rows, trained: int, m
     if marked:
         communicates = where_name(ahead, trace.names, matcher(names.COMMUNICATES))
         barred |= communicates | _fetches(thread, ahead)
+    else:  # parameters may be gathered there, but what all ranks exchange is input
+        barred |= where_name(ahead, trace.names, matcher(names.EXCHANGES))
     passed = len(ahead) if not barred.any() else int(barred[::-1].argmax())
     return int(ahead.start_ns[len(ahead) - passed]) if passed else trained
 
 
 def _fetches(thread: MainThread, rows: Rows) -> Bools:
     """Which operators copy to the device or begin a collective."""
-    near = between(thread.collectives, int(rows.start_ns[0]), int(rows.end_ns.max()) + 1)
-    begun = near.start_ns[near.place == thread.place]
     first, last = np.searchsorted(thread.top.start_ns, (rows.start_ns[0], rows.start_ns[-1] + 1))
     uploads = thread.top.start_ns[first:last][thread.uploads[first:last]]
-    communicates = np.searchsorted(begun, rows.end_ns) > np.searchsorted(begun, rows.start_ns)
+    communicates = np.searchsorted(thread.begun_ns, rows.end_ns) > np.searchsorted(thread.begun_ns, rows.start_ns)
     return np.asarray(communicates | np.isin(rows.start_ns, uploads))
 
 

@@ -52,6 +52,7 @@ class MainThread:
     beside: Rows  # all rows of the threads that run autograd for this one
     behind: Rows  # of backward(), behind autograd's last function
     collectives: Rows  # on any thread
+    begun_ns: Int64s  # when this thread began one
     helps: Bools  # which places are those threads, shape (places,)
     updates: Rows  # in-place operators that are no part of a backward pass
 
@@ -67,9 +68,9 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
     autograd = on_host & where_name(rows, trace.names, matcher(names.AUTOGRAD))
     place = _choose(trace, rows, numbered & ~autograd)
     here = on_host & (rows.place == place)
-    own = _sorted(rows.select(here & operators & ~autograd))
-    own = own.select(~_under(own, rows.select(autograd & here)))
     passes = _sorted(rows.select(autograd))
+    own = _sorted(rows.select(here & operators & ~autograd))
+    own = own.select(~_under(own, rows.select(autograd & here)) | _goes_ahead(own, passes, place))
     top = own.select(_outermost(own))
     helps = np.zeros(len(trace.places), np.bool_)
     helps[passes.place] = True
@@ -79,6 +80,7 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
         return _sorted(rows.select(mask & where_name(rows, trace.names, matcher(pattern))))
 
     collectives = named(names.COLLECTIVE, on_host)
+    communicates = own.start_ns[where_name(own, trace.names, matcher(names.COMMUNICATES))]
     return MainThread(
         place=place,
         operators=own,
@@ -99,6 +101,7 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
         helps=helps,
         behind=named(names.BEHIND, here),
         collectives=collectives,
+        begun_ns=np.sort(np.append(collectives.start_ns[collectives.place == place], communicates)),
         updates=own.select(where_name(own, trace.names, matcher(names.UPDATE))),
     )
 
@@ -165,6 +168,25 @@ def _made_nodes(own: Rows, autograd: Rows) -> Int64s:
     numbered = numbered.take(np.lexsort((numbered.start_ns, numbered.detail)))
     last = np.append(numbered.detail[1:] != numbered.detail[:-1], True)[: len(numbered)]
     return np.asarray(numbered.start_ns[last])
+
+
+def _goes_ahead(own: Rows, passes: Rows, place: int) -> Bools:
+    """Which operators within a backward pass made what a later one goes back through: they are forward all the same.
+
+    What is computed again for a pass (checkpointing) is used up in it, or not at all.
+    """
+    here = passes.select(passes.place == place)
+    starts, ends = union(here.start_ns, here.end_ns)
+    around = np.append(ends, 0)[np.searchsorted(starts, own.start_ns, side="right") - 1]
+    used = passes.select(passes.detail >= 0)
+    used = used.take(np.lexsort((used.start_ns, used.detail)))
+    last = np.append(used.detail[1:] != used.detail[:-1], True)[: len(used)]
+    numbers, times = used.detail[last], used.start_ns[last]
+    if len(numbers) == 0:
+        return np.zeros(len(own), np.bool_)
+    at = np.minimum(np.searchsorted(numbers, own.detail), len(numbers) - 1)
+    later = (numbers[at] == own.detail) & (times[at] >= around)
+    return np.asarray(later & np.isin(own.start_ns, _made_nodes(own, passes)))
 
 
 def _copy_calls(trace: Trace, calls: LaunchCalls, place: int, direction: re.Pattern[str]) -> Int64s:
