@@ -28,19 +28,23 @@ _COMMUNICATION_KERNELS: Final = (
     r"\bnccl(?:Dev|Symk?)?(?:Dev)?Kernel",  # ncclKernel_, ncclDevKernel_, ncclSymkDevKernel_
     r"^nccl[A-Z_]",
     r"rccl(?:Generic|Dev)?(?:Op)?Kernel",
-    r"cross_device_reduce",
+    r"cross_device_(?:reduce|store)",  # vLLM, SGLang, AITER
     r"\bmultimem_(?:all_reduce|one_shot|all_gather|reduce_scatter)",
-    r"\b(?:one|two)_shot_all_reduce",
+    r"\b(?:one|two)_shot_(?:all_?reduce|all_?gather|reduce_?scatter|push|pull)",  # PyTorch, FBGEMM, Triton-distributed
     r"\b(?:stream_write_value32|barrier)_kernel\b",  # barriers of symmetric memory
     r"nvshmem",
-    r"\bdeep_ep::|\binternode::|\bintranode::",
+    # DeepEP and what has its interface (UCCL); MoRI, TensorRT-LLM and FlashInfer
+    r"\bdeep_ep::|\b(?:inter|intra)node(?:_ll)?::",
+    r"\bmori::|\bEp(?:Dispatch|Combine)\w*Kernel|\bmoe_?A2A\w*Kernel",
     r"\bmscclpp?|\bmsccl",
-    r"(?:all_?reduce|allgather|all_gather|reduce_?scatter|all_?to_?all)_?(?:fusion_)?kernel",
-    r"\blamport(?:Style)?(?:one|two)?shot|oneShotAllReduce|twoShotAllReduce",
-    r"\b[hox]ccl(?:Kernel|_)",
+    r"(?:all_?reduce|allgather|all_gather|reduce_?scatter|all_?to_?all)(?:_(?:fusion|out|(?:one|two)_?shot))?_?kernel",
+    r"(?:one|two)_?shot_?all_?reduce",  # TensorRT-LLM, FlashInfer, SGLang
+    r"(?:one|two)_?shot_(?:lamport|sync)|lamport_?(?:style_?)?(?:one|two)_?shot",
+    r"\b[hox]ccl(?:Kernel|_)|^hcom_|\bhccl(?=All|Broadcast|Reduce|Send|Recv)",
     r"\bone_?ccl",
     r"\bquickreduce::|\ballreduce_prototype_(?:one|two)shot",  # vLLM on ROCm
     r"\bk?userbuffers_",  # TransformerEngine
+    r"dda(?:All|Reduce)",  # NCCLX
 )
 _MEMORY_KERNELS: Final = (
     r"^__amd_rocclr_(?:copy|fill)Buffer",

@@ -13,7 +13,7 @@ from fleetprof_analyzer.rank.communication.operations import KINDS
 _RULES: Final = tuple(
     (re.compile(pattern), KINDS.index(kind))
     for pattern, kind in (
-        (r"alltoall", "all_to_all"),
+        (r"alltoall|a2a|dispatch|combine", "all_to_all"),  # of experts: DeepEP, MoRI, TensorRT-LLM
         (r"reducescatter", "reduce_scatter"),
         (r"allgather", "all_gather"),
         (r"allreduce|crossdevicereduce|oneshot|twoshot", "all_reduce"),
