@@ -86,6 +86,10 @@ class EventArgs(msgspec.Struct, gc=False):
     target: Any = msgspec.field(default=None, name="Dst Rank")
     sequence: Any = msgspec.field(default=None, name="Seq")
     dimensions: msgspec.Raw = msgspec.field(default=_UNSAID, name="Input Dims")
+    # Of Ascend's recorder.
+    task_type: Any = msgspec.field(default=None, name="Task Type")
+    physical_stream: Scalar = msgspec.field(default=None, name="Physic Stream Id")
+    connection: Scalar = msgspec.field(default=-1, name="connection_id")
 
 
 class MemoryArgs(msgspec.Struct, gc=False):

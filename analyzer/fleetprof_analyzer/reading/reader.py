@@ -9,6 +9,7 @@ or without decimals, with or without baseTimeNanoseconds, old and new category n
 from dataclasses import replace
 from typing import IO, Final
 
+from fleetprof_analyzer.reading.ascend import join_threads
 from fleetprof_analyzer.reading.columns.columns import RowCollector
 from fleetprof_analyzer.reading.decompress import read_blocks
 from fleetprof_analyzer.reading.event import AS_EVENTS
@@ -49,7 +50,7 @@ def read_trace(file: IO[bytes], source: str, problems: Problems, limits: TraceLi
     base_ns = 0 if absolute or metadata.base_ns is None else metadata.base_ns
     rows = replace(rows, start_ns=rows.start_ns + base_ns)
     window_end_ns = None if columns.window_end_ns is None else columns.window_end_ns + base_ns
-    rows = _leave_out_foreign(rows, problems)
+    rows = join_threads(_leave_out_foreign(rows, problems), list(vocabulary.places.places))
     rows = drop_impossible(rows, window_end_ns, problems)
     framed = rows.category == Category.FRAME
     rows, frames = (rows.select(~framed), rows.select(framed)) if framed.any() else (rows, NO_ROWS)

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from fleetprof_analyzer.reading.ascend import TELLS
 from fleetprof_analyzer.reading.columns.columns import INSTANTS, LEAST_FRAME_NS, RowCollector
 from fleetprof_analyzer.reading.columns.growing import NUMBERED
 from fleetprof_analyzer.reading.columns.vocabulary import LONGEST_INPUTS
@@ -74,6 +75,8 @@ class Scanner:
 
         Raises LimitExceeded.
         """
+        if TELLS.search(text, 0, length):
+            return False
         scanned = self._compiled.scan(text, length)
         if scanned is None:
             return False

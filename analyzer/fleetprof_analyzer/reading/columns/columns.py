@@ -10,6 +10,7 @@ from typing import Final, cast
 
 import numpy as np
 
+from fleetprof_analyzer.reading.ascend import read_kind
 from fleetprof_analyzer.reading.columns.growing import GrowingRows, OperatorIds, is_numbered
 from fleetprof_analyzer.reading.columns.memory_rows import NAME as MEMORY
 from fleetprof_analyzer.reading.columns.memory_rows import MemoryColumns
@@ -24,7 +25,16 @@ from fleetprof_analyzer.reading.columns.nanoseconds import (
 from fleetprof_analyzer.reading.columns.packing import pack_counts, pack_numbers, read_counts, read_numbers
 from fleetprof_analyzer.reading.columns.pending import Pending
 from fleetprof_analyzer.reading.columns.vocabulary import Vocabulary
-from fleetprof_analyzer.reading.event import FRAME, INSTANT, LEFT_OUT, AnyEvent, Event, EventArgs, Instant
+from fleetprof_analyzer.reading.event import (
+    FRAME,
+    INSTANT,
+    LEFT_OUT,
+    AnyEvent,
+    Event,
+    EventArgs,
+    EventCategory,
+    Instant,
+)
 from fleetprof_analyzer.trace.limits import TraceLimits, refuse
 from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_analyzer.trace.trace import Category, Int32s, Int64s, Rows
@@ -43,6 +53,8 @@ def _mask(*codes: int) -> bytes:
 
 _INSTANTS: Final = _mask(INSTANT)
 _FRAMES: Final = _mask(FRAME)
+_LEFT_OUT: Final = _mask(LEFT_OUT)
+_OTHER: Final = EventCategory.OTHER
 _KEPT: Final = _mask(*Category)
 _NOT_KEPT: Final = bytes({LEFT_OUT, FRAME, INSTANT})
 _ON_DEVICE: Final = _mask(Category.KERNEL, Category.MEMCPY, Category.MEMSET)
@@ -190,6 +202,10 @@ class RowCollector:
             codes = bytearray([event.cat.code for event in events])  # type: ignore[union-attr]
         except AttributeError:  # "cat": null
             codes = bytearray([LEFT_OUT if event.cat is None else event.cat.code for event in events])
+        for at in compress(count(), codes.translate(_LEFT_OUT)):
+            row = events[at]
+            if type(row) is Event and row.cat is _OTHER:
+                codes[at] = read_kind(row)
         if FRAME in codes:
             kinds = self.vocabulary.frames
             for at in compress(count(), codes.translate(_FRAMES)):
