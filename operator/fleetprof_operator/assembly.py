@@ -65,7 +65,7 @@ def make_otlp(settings: Settings, hub: Hub) -> "OtlpExport | None":
 
 
 def make_leadership(settings: Settings, cluster: Cluster) -> Leadership | None:
-    """None: this installation has one replica, which serves at once."""
+    """None: no other may serve, and this process does at once. `cluster`: connections that nothing else waits for."""
     if not settings.leases:
         return None
     return Leadership(cluster, settings.leases, Holder(settings.identity, settings.owner, settings.advertise))

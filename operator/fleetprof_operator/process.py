@@ -33,6 +33,7 @@ from fleetprof_operator.identity.account_tokens import AccountTokens
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.identity.mounted_certificate import MountedCertificate
 from fleetprof_operator.kubernetes.cluster import Cluster, wait_to_try_again
+from fleetprof_operator.kubernetes.namespace_pods import SharedPods
 from fleetprof_operator.metrics import Metrics
 from fleetprof_operator.ownership.relay import Relay
 from fleetprof_operator.ownership.territory import Territory
@@ -80,13 +81,14 @@ class Operator:
         self._certificates = certificates
         self._readers = readers
         self._obstacle = "starting"
-        self._leadership = make_leadership(settings, cluster)
+        self._lease_cluster = cluster.apart()
+        self._leadership = make_leadership(settings, self._lease_cluster)
         self._standby = Standby(settings, self._leadership) if self._leadership is not None else None
         namespaced = bool(settings.namespaces)
         self._territory = Territory(cluster, namespaced=namespaced, own_lease="".join(settings.leases[:1]))
         self._records = Records()
         self._retention = Retention(cluster)
-        targets = TargetWatches()
+        self._targets = TargetWatches(SharedPods(cluster))
         self._metrics = Metrics(self._records.count_states)
         self._analyses = make_analyses(settings, cluster, self._metrics)
         self._desk = self._make_desk(store, analysis_authenticator)
@@ -94,7 +96,7 @@ class Operator:
             store=store,
             authenticate=authenticator,
             analyze=None if self._analyses is None else _time(self._analyses, self._metrics),
-            find_pods=targets.find_pods,
+            find_pods=self._targets.find_pods,
             settings=hub_settings or bound_hub(settings),
         )
         self._otlp = make_otlp(settings, self.hub)
@@ -114,7 +116,7 @@ class Operator:
             store=settings.store,
             requesters=Requesters(cluster, settings.requester_guard),
             analyses=self._analyses,
-            targets=targets,
+            targets=self._targets,
         )
         self.hub_server: RunningServer | None = None
         self.probe_server: Connections | None = None
@@ -137,8 +139,10 @@ class Operator:
             cleanup.callback(self._around.calls.close)
             if self._desk is not None:
                 cleanup.callback(self._desk.close)
+            cleanup.push_async_callback(self._lease_cluster.close)
             if self._leadership is not None:
                 cleanup.push_async_callback(self._leadership.let_go)
+            cleanup.push_async_callback(self._targets.close)
             cleanup.push_async_callback(self.hub.close)
             probes = await serve_probes(
                 self._settings.http_listen,

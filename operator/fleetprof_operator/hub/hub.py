@@ -8,7 +8,7 @@ threads. `server` puts gRPC in front of it.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
@@ -188,10 +188,6 @@ class Hub:
         """All captures that this hub remembers, the newest first."""
         known = sorted(self.captures.by_uid.values(), key=lambda c: c.ledger.submitted_unix_ns, reverse=True)
         return [capture.status() for capture in known]
-
-    def connected_pods(self) -> Collection[str]:
-        """The uids of pods whose sidecar is there."""
-        return {record.identity.pod_uid for record in self._registry.list() if record.link is not None}
 
     def sidecars(self, namespace: str = "") -> Sequence[SidecarRecord]:
         """What is known of the sidecars of a namespace, of all for ""; also of those that were lost a while ago."""

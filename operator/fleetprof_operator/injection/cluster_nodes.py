@@ -15,9 +15,7 @@ class ClusterNodes:
     """Let `run` run."""
 
     def __init__(self, cluster: Cluster, image: str) -> None:
-        self._listing = Listing(
-            cluster, "/api/v1/nodes", {}, keep=lambda node: read_node(node, image), on_change=lambda: None, whole=True
-        )
+        self._listing = Listing(cluster, "/api/v1/nodes", {}, keep=lambda node: read_node(node, image), whole=True)
 
     async def run(self) -> None:
         """Until cancelled."""

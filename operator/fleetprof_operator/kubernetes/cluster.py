@@ -7,6 +7,7 @@ Guarantees: every refusal of the API is an `ApiRefused` with its status and sent
 """
 
 import asyncio
+import copy
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, Self
@@ -34,10 +35,15 @@ def make_client(configuration: Configuration, program: str) -> ApiClient:
 
 
 class Cluster:
-    """One connection pool. All paths are those of the API, e.g. `/api/v1/namespaces/team/pods`."""
+    """All paths are those of the API, e.g. `/api/v1/namespaces/team/pods`.
+
+    Calls share a pool of connections, in which each waits for 30 s at most. A watch, which lasts for minutes, has a
+    connection of its own, so that no number of watches keeps a call waiting.
+    """
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
+        self._watching: ApiClient | None = None
 
     @classmethod
     async def connect(cls) -> Self:
@@ -52,6 +58,12 @@ class Cluster:
     async def close(self) -> None:
         """Closes the connections."""
         await self._client.close()
+        if self._watching is not None:
+            await self._watching.close()
+
+    def apart(self) -> "Cluster":
+        """The same API with the same credentials over connections of its own, which is to be closed too."""
+        return Cluster(_copy_client(self._client, pool=1))
 
     async def get(self, path: str, *, metadata_only: bool = False, headers: Mapping[str, str] | None = None) -> Json:
         """One object. `headers`: for who answers behind the API server's proxy. Raises ApiRefused, ApiUnreachable."""
@@ -114,7 +126,9 @@ class Cluster:
         }
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CALL_S, sock_read=_WATCH_S + _CALL_S)
         accept = _METADATA.format(kind="") if metadata_only else ""
-        response = await self._send("GET", path, query=parameters, accept=accept, bounds=timeout)
+        if self._watching is None:
+            self._watching = _copy_client(self._client, pool=0)  # aiohttp: no limit
+        response = await self._send("GET", path, query=parameters, accept=accept, bounds=timeout, client=self._watching)
         try:
             while line := await response.content.readline():
                 event = json.loads(line)
@@ -155,16 +169,18 @@ class Cluster:
         accept: str = "",
         more: Mapping[str, str] | None = None,
         bounds: aiohttp.ClientTimeout | None = None,
+        client: ApiClient | None = None,
     ) -> aiohttp.ClientResponse:
         """The response, whose status is good and whose body is not read yet."""
         # The keys of the issuer come as a type of their own.
         headers = {"Content-Type": content, "Accept": accept or "application/json, */*;q=0.5", **(more or {})}
         parameters = list((query or {}).items())
-        method, url, headers, sent, _ = await self._client.param_serialize(
+        client = client or self._client
+        method, url, headers, sent, _ = await client.param_serialize(
             method, path, query_params=parameters, header_params=headers, body=body, auth_settings=["BearerToken"]
         )
         try:
-            answer = await self._client.rest_client.request(
+            answer = await client.rest_client.request(
                 method,
                 url,
                 headers=headers,
@@ -182,6 +198,15 @@ class Cluster:
 async def wait_to_try_again(tries: int) -> None:
     """Waits longer with every failed try: 0.5 s at most, doubling, to 30 s."""
     await asyncio.sleep(draw_delay_s(tries, 0.5, 30.0))
+
+
+def _copy_client(client: ApiClient, *, pool: int) -> ApiClient:
+    """Another client of the same configuration, whose token goes on being read anew; `pool`: its most connections."""
+    configuration = copy.copy(client.configuration)
+    configuration.connection_pool_maxsize = pool
+    made = ApiClient(configuration)
+    made.user_agent = client.user_agent
+    return made
 
 
 async def _read_error(response: aiohttp.ClientResponse) -> Json:

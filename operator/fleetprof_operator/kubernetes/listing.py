@@ -21,9 +21,10 @@ _PAUSE_S: Final = 0.1  # between two watches, should a server end them at once
 
 
 class Listing(Generic[_Kept]):
-    """`objects` by uid, all of them as soon as `complete`; `on_change` is called after each change. Let `run` run.
+    """`objects` by uid, all of them as soon as `complete`. Let `run` run.
 
-    `keep` gets an object's metadata, or with `whole` the object.
+    `keep` gets an object's metadata, or with `whole` the object. `on_change` is told of each object that is not as it
+    was: its uid, what was kept of it and what is, of which one is None for an object that came or went.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class Listing(Generic[_Kept]):
         query: Mapping[str, str],
         *,
         keep: Callable[[Json], _Kept],
-        on_change: Callable[[], None],
+        on_change: Callable[[str, _Kept | None, _Kept | None], None] = lambda uid, before, after: None,
         whole: bool = False,
     ) -> None:
         self._cluster = cluster
@@ -68,9 +69,11 @@ class Listing(Generic[_Kept]):
         version = ""
         async for items, version in self._cluster.pages(self._path, self._query, metadata_only=not self._whole):  # noqa: B007
             found |= {item["metadata"]["uid"]: self._take(item) for item in items}
-        self.objects = found
+        for uid in [known for known in self.objects if known not in found]:
+            self._put(uid, None)
+        for uid, kept in found.items():
+            self._put(uid, kept)
         self.complete, self.trouble = True, ""
-        self._on_change()
         return version
 
     async def _watch(self, version: str) -> str:
@@ -80,13 +83,16 @@ class Listing(Generic[_Kept]):
             version = metadata["resourceVersion"]
             if kind == "BOOKMARK":
                 continue
-            if kind == "DELETED":
-                self.objects.pop(metadata["uid"], None)
-            else:
-                self.objects[metadata["uid"]] = self._take(item)
-            self._on_change()
+            self._put(metadata["uid"], None if kind == "DELETED" else self._take(item))
         await asyncio.sleep(_PAUSE_S)
         return version
+
+    def _put(self, uid: str, kept: _Kept | None) -> None:
+        before = self.objects.pop(uid, None) if kept is None else self.objects.get(uid)
+        if kept is not None:
+            self.objects[uid] = kept
+        if kept != before:
+            self._on_change(uid, before, kept)
 
     def _take(self, item: Json) -> _Kept:
         return self._keep(item if self._whole else item["metadata"])
@@ -95,4 +101,3 @@ class Listing(Generic[_Kept]):
         if trouble != self.trouble:
             log.warning("%s", trouble)
         self.trouble = trouble
-        self._on_change()

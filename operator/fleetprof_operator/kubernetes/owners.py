@@ -7,6 +7,7 @@ Guarantees: bounded depth; cycles end; an owner that is gone belongs to nobody; 
 that names it.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -16,6 +17,7 @@ from fleetprof_api.request import WorkloadReference
 from fleetprof_operator.kubernetes.cluster import Cluster, Json
 
 MAX_DEPTH: Final = 8
+_REFUSED_S: Final = 30.0
 
 
 class CannotFollow(Exception):
@@ -30,6 +32,7 @@ class Owners:
         self._namespace = namespace
         self._parents: dict[str, Sequence[Json]] = {}  # an owner's uid → its own owner references
         self._plurals: dict[str, Mapping[str, str]] = {}  # API version → kind → resource name
+        self._refused: dict[str, tuple[CannotFollow, float]] = {}  # an owner's uid → why, and until when that stands
 
     async def lead_to(self, references: Sequence[Json], target: WorkloadReference) -> bool:
         """Whether these owner references, or those of the owners, name the target.
@@ -51,7 +54,15 @@ class Owners:
     async def _read_parents(self, reference: Json) -> Sequence[Json]:
         uid = reference["uid"]
         if uid not in self._parents:
-            self._parents[uid] = await self._read(reference)
+            refusal, until = self._refused.get(uid, (None, 0.0))
+            if refusal is not None and time.monotonic() < until:
+                raise refusal  # whoever asks, and however many do
+            try:
+                self._parents[uid] = await self._read(reference)
+            except CannotFollow as error:
+                self._refused[uid] = error, time.monotonic() + _REFUSED_S
+                raise
+            self._refused.pop(uid, None)
         return self._parents[uid]
 
     async def _read(self, reference: Json) -> Sequence[Json]:

@@ -29,26 +29,36 @@ _LABEL_VALUE: Final = re.compile(r"[a-z0-9]([-a-z0-9_.]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodQuery:
-    """What to ask the API for; `owner` is set when each pod found must lead to it by owner references."""
+    """Which pods are meant: those of one of the three. With `owner`, each leads to it by owner references."""
 
-    label_selector: str = ""
-    field_selector: str = ""
+    selector: Selector | None = None
+    name: str = ""
     owner: WorkloadReference | None = None
+
+    @property
+    def label_selector(self) -> str:
+        """As a query's `labelSelector`."""
+        return "" if self.selector is None else format_selector(self.selector)
+
+    @property
+    def field_selector(self) -> str:
+        """As a query's `fieldSelector`."""
+        return self.name and f"metadata.name={self.name}"
 
 
 def find_query(target: Target) -> PodQuery:
     """The query of a target's pods within its namespace."""
     if target.selector is not None:
-        return PodQuery(label_selector=format_selector(target.selector))
+        return PodQuery(selector=target.selector)
     workload = target.workload
     assert workload is not None
     group = workload.api_version.rpartition("/")[0]
     if (group, workload.kind) == ("", "Pod"):
-        return PodQuery(field_selector=f"metadata.name={workload.name}")
+        return PodQuery(name=workload.name)
     label = LABELS.get((group, workload.kind))
     if label is None or not _LABEL_VALUE.fullmatch(workload.name):
         return PodQuery(owner=workload)
-    return PodQuery(label_selector=f"{label}={workload.name}")
+    return PodQuery(selector=Selector(match_labels={label: workload.name}))
 
 
 def format_selector(selector: Selector) -> str:

@@ -1,9 +1,10 @@
 """Holds the Leases of a release for this process, or waits until it may.
 
-Guarantees: Leases are taken in one order, so two releases with several namespaces never wait for each other. While the
-API server is away nothing changes: who served goes on, since captures need no API server, and nobody could be told.
-Who finds another's name in a Lease that was its own serves no more (`Deposed`). An orderly end frees the Leases at
-once. Rights: get and patch of the Lease `fleetprof` in the namespaces that are given.
+Guarantees: Leases are taken in one order, so two releases with several namespaces never wait for each other. Who finds
+another's name in a Lease that was its own serves no more (`Deposed`), and who cannot renew one ends before another may
+take it, also where it does not reach the API server: it cannot know that nobody else does. A Lease that is not there
+any more is nobody's to take. An orderly end frees the Leases at once. Rights: get and patch of the Lease `fleetprof` in
+the namespaces that are given.
 """
 
 import asyncio
@@ -18,7 +19,9 @@ from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from fleetprof_operator.kubernetes.cluster import Cluster
 from fleetprof_operator.ownership.lease import (
     LEASE,
+    LOST_S,
     RENEW_S,
+    TRY_S,
     Holder,
     Sight,
     build_claim,
@@ -37,7 +40,7 @@ _NOT_FOUND: Final = 404
 
 
 class Deposed(Exception):
-    """Another process holds what was ours."""
+    """Another process holds what was ours, or may."""
 
 
 class Leadership:
@@ -48,7 +51,7 @@ class Leadership:
         self._namespaces = sorted(namespaces)
         self._me = me
         self._sights: dict[str, Sight] = {}
-        self._ours: set[str] = set()
+        self._renewed_s: dict[str, float] = {}  # of each namespace that is ours, on the monotonic clock
         self._trouble = ""
         self.first: Holder | None = None
         self.held = asyncio.Event()
@@ -73,10 +76,13 @@ class Leadership:
     async def run(self) -> None:
         """Until cancelled. Raises Deposed."""
         while True:
-            for namespace in self._namespaces:
-                if not await self._claim(namespace):
-                    break
-            if len(self._ours) == len(self._namespaces) and not self.held.is_set():
+            if self.held.is_set():
+                await asyncio.gather(*map(self._claim, self._namespaces))
+            else:
+                for namespace in self._namespaces:
+                    if not await self._claim(namespace):
+                        break
+            if len(self._renewed_s) == len(self._namespaces) and not self.held.is_set():
                 self.first, self._trouble = None, ""
                 self.held.set()
                 log.info("this process serves: it holds the Lease %s in %s", LEASE, ", ".join(self._namespaces))
@@ -84,42 +90,58 @@ class Leadership:
 
     async def let_go(self) -> None:
         """Frees what this process holds; the next process takes it at once. What fails expires by itself."""
-        for namespace in self._ours:
-            path = lease_path(namespace)
-            try:
+        await asyncio.gather(*map(self._free, self._renewed_s))
+        self._renewed_s.clear()
+
+    def count_age_s(self) -> float:
+        """How long ago the Lease was renewed that was renewed longest ago; 0 while this process does not serve."""
+        renewed = self._renewed_s.values() if self.held.is_set() else ()
+        return time.monotonic() - min(renewed, default=time.monotonic())
+
+    async def _free(self, namespace: str) -> None:
+        path = lease_path(namespace)
+        try:
+            async with asyncio.timeout(TRY_S):
                 lease = await self._cluster.get(path)
                 if read_holder(lease) == self._me:
                     await self._cluster.merge(path, build_farewell(lease))
-            except (ApiRefused, ApiUnreachable) as error:
-                log.warning("the Lease in %s cannot be freed: %s", namespace, error)
-        self._ours.clear()
+        except (ApiRefused, ApiUnreachable, TimeoutError) as error:
+            log.warning("the Lease in %s cannot be freed: %s", namespace, error)
 
     async def _claim(self, namespace: str) -> bool:
         """Whether the Lease is ours after this try. Raises Deposed."""
-        path, ours = lease_path(namespace), namespace in self._ours
+        path, ours = lease_path(namespace), namespace in self._renewed_s
+        began_s = time.monotonic()
         try:
-            lease = await self._cluster.get(path)
-            now_ns = time.monotonic_ns()
-            sight = self._sights[namespace] = look(lease, self._sights.get(namespace, Sight()), now_ns)
-            holder = read_holder(lease)
-            if not is_free(lease, self._me, sight, now_ns):
-                self._give_way(namespace, holder, ours=ours)
-                return False
-            await self._cluster.merge(path, build_claim(lease, self._me, time.time_ns()))
-        except (ApiRefused, ApiUnreachable) as error:
-            if isinstance(error, ApiRefused) and error.status == _CONFLICT:
-                return ours  # the next look tells whose it is
-            missing = isinstance(error, ApiRefused) and error.status == _NOT_FOUND
-            problem = "it is not there; the chart makes it" if missing else str(error)
-            self._say(f"the Lease {LEASE} in {namespace}: {problem}")
+            async with asyncio.timeout(TRY_S):
+                lease = await self._cluster.get(path)
+                now_ns = time.monotonic_ns()
+                sight = self._sights[namespace] = look(lease, self._sights.get(namespace, Sight()), now_ns)
+                holder = read_holder(lease)
+                if not is_free(lease, self._me, sight, now_ns):
+                    self._give_way(namespace, holder, ours=ours)
+                    return False
+                await self._cluster.merge(path, build_claim(lease, self._me, time.time_ns()))
+        except (ApiRefused, ApiUnreachable, TimeoutError) as error:
+            status = error.status if isinstance(error, ApiRefused) else 0
+            if status != _CONFLICT:  # else the next look tells whose it is
+                problem = {_NOT_FOUND: "it is not there; the chart makes it"}.get(status) or str(error) or "no answer"
+                self._say(f"the Lease {LEASE} in {namespace}: {problem}")
+            if ours and status == _NOT_FOUND:
+                self._renewed_s[namespace] = began_s
+            elif ours and (age_s := time.monotonic() - self._renewed_s[namespace]) >= LOST_S:
+                self._renewed_s.clear()
+                raise Deposed(
+                    f"for {age_s:.0f} s the Lease could not be renewed, and others may serve; {self._trouble}"
+                ) from None
             return ours
-        self._ours.add(namespace)
+        self._renewed_s[namespace] = began_s
         return True
 
     def _give_way(self, namespace: str, holder: Holder | None, *, ours: bool) -> None:
         assert holder is not None
         if ours:
-            self._ours.discard(namespace)
+            self._renewed_s.pop(namespace, None)
             raise Deposed(f"{holder.identity} of {holder.owner} holds the Lease {LEASE} in {namespace}")
         self.first = holder
         self._say(f"{holder.identity} of {holder.owner} holds the Lease {LEASE} in {namespace}")

@@ -16,9 +16,13 @@ from fleetprof_operator.kubernetes.cluster import Json
 
 LEASE: Final = "fleetprof"
 """Its name, in every namespace."""
-DURATION_S: Final = 10
+DURATION_S: Final = 15
 """So long after the last sign of its holder another may take it."""
 RENEW_S: Final = 2.0
+TRY_S: Final = 3.0
+"""So long one renewal may take."""
+LOST_S: Final = 10.0
+"""Who has not renewed for so long serves no more. With one more try it is out before another may be in."""
 OWNER_ANNOTATION: Final = "fleetprof.io/owner"
 HUB_ANNOTATION: Final = "fleetprof.io/hub"
 

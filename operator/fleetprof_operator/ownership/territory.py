@@ -40,7 +40,7 @@ class Territory:
         self._has_neighbours = bool(own_lease) and not namespaced
         query = {"fieldSelector": f"metadata.name={LEASE}"}
         path = "/apis/coordination.k8s.io/v1/leases"
-        self._leases = Listing(cluster, path, query, keep=_read_namespace, on_change=lambda: None)
+        self._leases = Listing(cluster, path, query, keep=_read_namespace)
 
     async def run(self) -> None:
         """Keeps track of the other releases until cancelled."""

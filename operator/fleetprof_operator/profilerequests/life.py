@@ -34,7 +34,7 @@ from fleetprof_operator.profilerequests.records import Record, find_turn, reques
 from fleetprof_operator.profilerequests.requesters import UNKNOWN, Requesters
 from fleetprof_operator.profilerequests.status import Fact, build_status, finish, from_capture
 from fleetprof_operator.profilerequests.status_writer import StatusWriter
-from fleetprof_operator.profilerequests.target_pods import LOOKING, TargetPodsWatch, TargetWatches
+from fleetprof_operator.profilerequests.target_pods import LOOKING, TargetWatches
 from fleetprof_operator.tasks import run_beside
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,8 @@ WITHDRAW_S: Final = 120.0
 """So long a deletion waits for ranks to be released: longer than the hub waits for sidecars to confirm a cancel."""
 _ADOPT_AGAIN_S: Final = 3.0
 _QUEUE_S: Final = 1.0
-_TURN_S: Final = 0.05  # between two looks whether the request before has been taken
+_LOOKS: Final = 10.0  # of all that wait in a namespace, in a second
+_MOST_QUEUE_S: Final = 30.0
 _LOOK_S: Final = 0.3  # between two looks at a capture that changes, and
 _LOOK_PER_RANK_S: Final = 1e-4  # this for each rank in it
 _REPORT_S: Final = 30.0  # for the store to give the report's headline
@@ -182,7 +183,7 @@ class RequestLife:
 
     async def _await_turn(self) -> float:
         """Waits while those before are being taken; for how many seconds. Raises CaptureRefused if they are not."""
-        line, waited, looks = self._around.waiting_line, 0.0, 0
+        line, waited = self._around.waiting_line, 0.0
         while not self._around.hub.knows(self._uid) and not self._record.is_taken_back:
             before = line.find_place(self._namespace, self._turn) - 1
             if not before:
@@ -190,39 +191,38 @@ class RequestLife:
             position = f"{before} requests of namespace {self._namespace} wait before"
             if line.is_held(self._namespace, self._turn):
                 raise CaptureRefused(TOO_MANY, position)
-            looks += 1
-            if looks * _TURN_S < _QUEUE_S:
-                await asyncio.sleep(_TURN_S)
-                waited += _TURN_S
-            else:
-                waited += await self._wait_in_queue(position)
+            waited += await self._wait_in_queue(position) if waited else await self._wait_to_be_first(_QUEUE_S)
         return waited
 
     async def _wait_in_queue(self, why: str) -> float:
-        """Shows its place, and waits for a moment: for how many seconds."""
-        began = time.monotonic()
+        """Shows its place, and waits for a while: for how many seconds. The farther its place, the rarer its looks."""
         place = self._around.waiting_line.find_place(self._namespace, self._turn)
         fact = Fact("Unknown", "Waiting", f"place {place} in the namespace's queue: {why}")
         facts = {"TargetsResolved": Fact("False", QUEUED, fact.message), "Succeeded": fact}
         self._show(facts, {"queuePosition": place})
         await self._tell(facts)
-        await asyncio.sleep(_QUEUE_S)
+        if place == 1:
+            await asyncio.sleep(_QUEUE_S)
+            return _QUEUE_S
+        return await self._wait_to_be_first(min(_QUEUE_S * max(1.0, place / _LOOKS), _MOST_QUEUE_S))
+
+    async def _wait_to_be_first(self, timeout_s: float) -> float:
+        began = time.monotonic()
+        await self._around.waiting_line.wait_to_be_first(self._namespace, self._turn, timeout_s)
         return time.monotonic() - began
 
     async def _follow_with_pods(self, request: ProfileRequest) -> pb.CaptureStatus:
         """Shows the capture as it goes, and tells the hub of its pods meanwhile; its last status."""
-        pods = TargetPodsWatch(self._around.cluster, self._namespace, request, self._around.hub.connected_pods)
-        with self._around.targets.hold(self._uid, pods):
-            return await run_beside(self._follow(pods), pods.run())
+        with self._around.targets.hold(self._uid, self._namespace, request) as pods:
+            return await run_beside(self._follow(), pods.run())
 
-    async def _follow(self, pods: TargetPodsWatch) -> pb.CaptureStatus:
+    async def _follow(self) -> pb.CaptureStatus:
         async for capture in self._around.hub.watch(self._uid):
             if capture.finished:
                 return capture
             wanted = from_capture(capture)
             self._show(wanted["facts"], wanted)
             await self._tell(wanted["facts"])
-            pods.settled = capture.armed_unix_ns > 0
             await asyncio.sleep(_LOOK_S + _LOOK_PER_RANK_S * len(capture.ranks))
         raise RuntimeError("a capture's watch ended before the capture")
 

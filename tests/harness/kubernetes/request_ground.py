@@ -67,10 +67,14 @@ class RequestGround:
 
     # ------------------------------------------------------------ the operator
 
-    def start_operator(self) -> None:
-        """Returns once its hub listens."""
+    def start_operator(self, kubeconfig: Path | None = None) -> None:
+        """Returns once its hub listens. `kubeconfig`: how it reaches the API server; None: as tests do."""
         log = self.folder / "operator.log"
-        environment = {"KUBECONFIG": str(self.api.kubeconfig()), "PATH": "/usr/bin:/bin", "HOME": str(self.folder)}
+        environment = {
+            "KUBECONFIG": str(kubeconfig or self.api.kubeconfig()),
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(self.folder),
+        }
         pipe, ready = forked.pipe()
         with pipe, ready:
             given = (self.store, TOKEN, self.arguments, ready)
@@ -92,6 +96,10 @@ class RequestGround:
         assert self._process is not None
         self._process.terminate()
         return self._reap()
+
+    def is_running(self) -> bool:
+        """Whether its process is there."""
+        return self._process is not None and self._process.poll() is None
 
     def _reap(self) -> int:
         process, self._process = self._process, None

@@ -1,5 +1,6 @@
 """The API server's answers for the unit tests of identity; the real one is in test_with_api_server.py."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,11 +17,14 @@ class ScriptedCluster(Cluster):
         self.review: Callable[[str], dict[str, Any]] = lambda token: {}
         self.before_write: Callable[[], None] = lambda: None
         self.is_away = False
+        self.hangs = False  # reads wait for ever
 
     async def get(
         self, path: str, *, metadata_only: bool = False, headers: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
         self._note("GET", path)
+        if self.hangs:
+            await asyncio.Event().wait()
         if path not in self.objects:
             raise ApiRefused(404, "NotFound", f"{path} not found")
         return self.objects[path]

@@ -9,7 +9,18 @@ import pytest
 from fleetprof_api.process.address import parse_host_port
 from fleetprof_operator.ownership import leadership as module
 from fleetprof_operator.ownership.leadership import Deposed, Leadership
-from fleetprof_operator.ownership.lease import DURATION_S, Holder, Sight, build_claim, is_free, lease_path, look
+from fleetprof_operator.ownership.lease import (
+    DURATION_S,
+    LOST_S,
+    RENEW_S,
+    TRY_S,
+    Holder,
+    Sight,
+    build_claim,
+    is_free,
+    lease_path,
+    look,
+)
 from harness.kubernetes.scripted_cluster import ScriptedCluster
 
 A = Holder("pod-a", "system/fleetprof", "10.0.0.1:8443")
@@ -126,16 +137,33 @@ async def test_who_finds_another_in_its_place_serves_no_more() -> None:
     assert holder_of(cluster, "kube-system") == B.identity
 
 
-async def test_without_an_api_server_who_serves_goes_on() -> None:
+@pytest.mark.parametrize("hangs", [False, True], ids=["refuses", "hangs"])
+async def test_who_cannot_renew_serves_no_more_before_another_may(monkeypatch: pytest.MonkeyPatch, hangs: bool) -> None:
+    assert LOST_S + TRY_S + RENEW_S <= DURATION_S
     cluster = serve("kube-system")
     first = Leadership(cluster, ["kube-system"], A)
+    monkeypatch.setattr(module, "TRY_S", 0.01)
     async with running(first) as (task,):
         await first.held.wait()
-        cluster.is_away = True
+        cluster.is_away, cluster.hangs = not hangs, hangs
         await pass_some_rounds()
-        assert not task.done()
-        del cluster.objects[lease_path("kube-system")]  # nor when an uninstall has removed it
-        cluster.is_away = False
+        assert not task.done()  # it may be back in time
+        monkeypatch.setattr(module, "LOST_S", 0.02)
+        with pytest.raises(Deposed, match="could not be renewed, and others may serve"):
+            await task
+    assert holder_of(cluster, "kube-system") == A.identity
+    cluster.is_away = cluster.hangs = False
+    await first.let_go()
+    assert holder_of(cluster, "kube-system") == A.identity  # which is not its own to free any more
+
+
+async def test_a_lease_that_an_uninstall_has_removed_is_nobody_s_to_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = serve("kube-system")
+    first = Leadership(cluster, ["kube-system"], A)
+    monkeypatch.setattr(module, "LOST_S", 0.0)
+    async with running(first) as (task,):
+        await first.held.wait()
+        del cluster.objects[lease_path("kube-system")]
         await pass_some_rounds()
         assert not task.done()
 

@@ -9,6 +9,7 @@ from fleetprof_operator.kubernetes.cluster import Cluster, make_client
 from fleetprof_operator.ownership.territory import CLUSTER_FINALIZER, NAMESPACE_FINALIZER
 from fleetprof_operator.release import Release, release
 from harness.kubernetes.request_ground import RequestGround, condition
+from harness.kubernetes.severable_way import SeverableWay
 from harness.ports import find_ports
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import load_kube_config
@@ -62,6 +63,23 @@ async def test_a_replica_that_stands_by_takes_the_capture_over(grounds: list[Req
     status = await first.until_finished()
     assert condition(status) == ("True", "Complete")
     assert status["owner"] == "fleetprof-system/fleetprof"
+
+
+async def test_a_replica_that_is_cut_off_serves_no_more_when_another_does(grounds: list[RequestGround]) -> None:
+    (first,) = grounds
+    first.add_lease(first.namespace)
+    standing_by = first.beside("second", *first.arguments, *replica("second"))
+    first.arguments += replica("first")
+    async with SeverableWay(first.api) as way:
+        first.start_operator(way.kubeconfig())
+        await first.until(lambda: "the hub listens" in first.log(), "the first to serve")
+        grounds.append(standing_by)
+        standing_by.start_operator()
+        await first.until(lambda: not standing_by.find_obstacle(), "the other to stand by")
+        way.is_severed = True
+        await first.until(lambda: "the hub listens" in standing_by.log(), "the other to serve")
+        assert "this process ends, because another serves" in first.log()
+        await first.until(lambda: not first.is_running(), "the first to be over")
 
 
 async def test_a_replica_that_stands_by_hands_alertmanagers_calls_on(

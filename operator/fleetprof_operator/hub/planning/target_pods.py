@@ -28,11 +28,15 @@ class Pod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetPods:
-    """The pods of a request by uid; or none, with `reason` and a sentence while they are not known."""
+    """The pods of a request by uid; or none, with `reason` and a sentence while they are not known.
+
+    `doubt`: why there may be more, as whose some pods of the namespace are cannot be told.
+    """
 
     pods: Mapping[str, Pod] = field(default_factory=dict)
     reason: str = ""
     message: str = ""
+    doubt: str = ""
 
 
 FindPods = Callable[[str], TargetPods]  # of a capture's uid, as of now
@@ -58,9 +62,10 @@ def find_missing(target: TargetPods, connected: Collection[str], what: str) -> M
     pods = sorted((p for p in target.pods.values() if not p.terminating), key=lambda p: p.name)
     if not pods:
         ending = f"; pods that are ending: {len(target.pods)}" if target.pods else ""
+        doubt = f"; whose some pods of the namespace are cannot be told: {target.doubt}" if target.doubt else ""
         return Missing(
             reason="NothingMatched",
-            message=f"there is no pod of {what} yet that is pending or running{ending}",
+            message=f"there is no pod of {what} yet that is pending or running{ending}{doubt}",
             pending=True,
         )
     pending = [p for p in pods if p.pending]
