@@ -56,7 +56,7 @@ VERDICTS = {
 
 def say_everywhere(report: Report) -> dict[str, str]:
     """The whole text of each place, with single spaces."""
-    stored = StoredReport(read_report(write_report(report)), "1")
+    stored = StoredReport(read_report(write_report(report)), "1", 1)
     section, page = show_stragglers(stored.report), make_overview(stored, "team", "uid", FileList([], False, False))
     assert section is not None
     texts = {

@@ -1,7 +1,7 @@
 """The reduce step: merged summaries, request and ledger in, report out.
 
 Guarantees: pure (the time of making is passed in); made of summaries only; GPU and CPU ranks are never added together;
-a verdict on the first iteration is given only where every rank can prove it.
+a verdict on the first iteration is given only where every rank can prove it; what summaries say is within bounds.
 """
 
 from collections import Counter
@@ -24,6 +24,7 @@ from fleetprof_api.report.report import (
 )
 from fleetprof_api.report.start_skew import RankStart, StartSkew
 
+from fleetprof_analyzer.assembly.bounds import bound_report
 from fleetprof_analyzer.assembly.sections import ReportSections
 from fleetprof_analyzer.job.cost import measure_cost
 from fleetprof_analyzer.job.energy import add_energy, find_worst_gpu
@@ -107,7 +108,7 @@ def assemble(
     )
     suspects = [] if report.stragglers is None else [rank.rank for rank in report.stragglers.ranks]
     gain = 0.0 if judged is None else judged.loading_gain
-    return msgspec.structs.replace(
+    whole = msgspec.structs.replace(
         report,
         findings=find("findings", lambda: say_findings(find_findings(report, gain), report.stragglers)).otherwise([]),
         whole_traces=find("whole traces", lambda: choose_whole_traces(ranks, suspects)).otherwise([]),
@@ -120,6 +121,7 @@ def assemble(
             *sections.problems,
         ],
     )
+    return bound_report(whole)
 
 
 def _list_ranks(summaries: Sequence[RankSummary]) -> list[Rank]:

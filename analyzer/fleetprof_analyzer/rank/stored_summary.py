@@ -2,22 +2,27 @@
 
 Made in a Job pod or beside the trainer, merged somewhere else. Guarantees: at most `MOST_BYTES`; a summary made by
 another version, or of another file than the store holds now, is recognised and not used; bytes from outside are read
-within limits; equal summaries give equal bytes.
+within limits, their texts are printable (`fleetprof_api.process.foreign_json`), and they speak of their own rank alone;
+equal summaries give equal bytes.
 """
 
 import gzip
 import io
+import zlib
 from typing import Final
 
 import msgspec
 from fleetprof_api import __version__
+from fleetprof_api.process.foreign_json import pass_door
 
 from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS_BYTES
 from fleetprof_analyzer.rank.summary import RankSummary
 
 SCHEMA_VERSION: Final = 1
 MOST_BYTES: Final = 100 << 10
-_DECODED_BYTES: Final = 4 << 20
+_DECODED_BYTES: Final = 2 << 20
+_ENCODED_BYTES: Final = 128 << 10
+"""Of operations and course in base64: more than `MOST_BYTES` can hold."""
 _LEVEL: Final = 9
 
 
@@ -53,19 +58,22 @@ def pack_summary(summary: RankSummary, *, trace_bytes: int, samples_bytes: int) 
     """
     if len(summary.operations) > MOST_OPERATIONS_BYTES:
         summary = msgspec.structs.replace(summary, operations=b"")
-    stored = _StoredSummary(made_by=__version__, trace_bytes=trace_bytes, samples_bytes=samples_bytes, summary=summary)
-    data = _compress(stored)
-    if len(data) > MOST_BYTES and any(group.streams for group in summary.kernels):
-        kernels = [msgspec.structs.replace(group, streams=[]) for group in summary.kernels]
-        stored.summary = msgspec.structs.replace(summary, kernels=kernels)
-        data = _compress(stored)
-    if len(data) > MOST_BYTES:
-        raise Unusable(f"the summary has {len(data):,} bytes, {MOST_BYTES:,} are allowed")
-    return data
-
-
-def _compress(stored: _StoredSummary) -> bytes:
-    return gzip.compress(msgspec.json.encode(stored), compresslevel=_LEVEL, mtime=0)
+    without_streams = [msgspec.structs.replace(group, streams=[]) for group in summary.kernels]
+    for kernels in (summary.kernels, without_streams):
+        stored = _StoredSummary(
+            made_by=__version__,
+            trace_bytes=trace_bytes,
+            samples_bytes=samples_bytes,
+            summary=msgspec.structs.replace(summary, kernels=kernels),
+        )
+        text = msgspec.json.encode(stored)
+        data = gzip.compress(text, compresslevel=_LEVEL, mtime=0)
+        if len(data) <= MOST_BYTES and len(text) <= _DECODED_BYTES:
+            return data
+    raise Unusable(
+        f"the summary has {len(data):,} bytes, {MOST_BYTES:,} are allowed; "
+        f"uncompressed {len(text):,} of {_DECODED_BYTES:,}"
+    )
 
 
 def unpack_summary(
@@ -77,6 +85,7 @@ def unpack_summary(
             text = file.read(_DECODED_BYTES + 1)
         if len(text) > _DECODED_BYTES:
             raise Unusable(f"longer than {_DECODED_BYTES:,} bytes")
+        text = pass_door(text, _ENCODED_BYTES)
         version = _READ_VERSION.decode(text)
         if (version.schema_version, version.made_by) != (SCHEMA_VERSION, __version__):
             raise Unusable(
@@ -84,10 +93,21 @@ def unpack_summary(
                 f"this is {__version__} (form {SCHEMA_VERSION}); use one version in operator, sidecar and analyzer"
             )
         stored = _READ_STORED.decode(text)
-    except (OSError, EOFError, ValueError, msgspec.MsgspecError, RecursionError) as error:
+        # What is not encoded operations is a name or a sentence.
+        rest = msgspec.structs.replace(stored.summary, operations=b"", course=b"")
+        pass_door(msgspec.json.encode(rest))
+    except (OSError, EOFError, ValueError, zlib.error, msgspec.MsgspecError, RecursionError) as error:
         raise Unusable(f"cannot be read: {error}") from None
-    if stored.summary.rank_number != rank:
-        raise Unusable(f"is of rank {stored.summary.rank_number}")
+    summary = stored.summary
+    if summary.rank_number != rank or (summary.rank is not None and summary.rank.rank != rank):
+        raise Unusable(f"is of rank {summary.rank_number}")
+    if summary.rank is not None:
+        for time_ns in (summary.rank.time_ns, *(device.time_ns for device in summary.rank.devices)):
+            parts = time_ns.compute + time_ns.exposed_communication + time_ns.exposed_memory + time_ns.idle
+            if parts + time_ns.unrecorded != time_ns.span:
+                raise Unusable("tells of times that do not add up")
+    if any(problem.rank not in (None, rank) for problem in summary.problems):
+        raise Unusable("tells of problems of another rank")
     if trace_bytes not in (None, stored.trace_bytes) or samples_bytes not in (None, stored.samples_bytes):
         raise Unusable("was made of other files than the store holds now")
-    return stored.summary
+    return summary

@@ -35,6 +35,7 @@ class ProblemKind(StrEnum):
     RANK_MISSING = "rank_missing"
     RANK_NOT_SUMMARISED = "rank_not_summarised"
     SUMMARY_UNUSABLE = "summary_unusable"
+    REPORT_SHORTENED = "report_shortened"
     LEDGER_UNREADABLE = "ledger_unreadable"
     ANALYZER_FAULT = "analyzer_fault"
     SAMPLES_UNREADABLE = "samples_unreadable"

@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.ledger import LedgerEntry
+from fleetprof_api.process.foreign_json import OutOfBounds, pass_door
 from fleetprof_api.report.capture_cost import CaptureCost
 from fleetprof_api.report.energy import Energy, WorstGpu
 from fleetprof_api.report.findings import Finding
@@ -34,6 +35,8 @@ from fleetprof_api.report.start_skew import StartSkew
 from fleetprof_api.report.stragglers import Stragglers
 
 SCHEMA_VERSION: Final = 1
+MOST_REPORT_BYTES: Final = 64 << 20
+"""Of `report.json`: one of 10,000 ranks has as much. What reads it takes some 200 MiB of memory at most."""
 _SCHEMA_ID: Final = "https://fleetprof.io/schemas/report.v1.schema.json"
 
 Ns = Annotated[int, Meta(description="duration, ns", ge=0)]
@@ -303,20 +306,25 @@ def json_schema() -> dict[str, Any]:
 
 
 def write_report(report: Report) -> bytes:
-    """`report.json`: UTF-8, indented, keys in the order of the schema."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
+    """`report.json`: UTF-8, keys in the order of the schema, indented unless that would pass `MOST_REPORT_BYTES`."""
+    data = msgspec.json.encode(report)
+    indented = msgspec.json.format(data, indent=1) + b"\n"
+    return indented if len(indented) <= MOST_REPORT_BYTES else data
 
 
 def read_report(data: bytes) -> Report:
-    """A report from its bytes. Raises UnreadableReport, also for a newer schema version."""
+    """A report from its bytes, its texts printable. Raises UnreadableReport, also for a newer schema version."""
+    if len(data) > MOST_REPORT_BYTES:
+        raise UnreadableReport(f"it is larger than {MOST_REPORT_BYTES >> 20} MiB")
     try:
+        data = pass_door(data)
         version = msgspec.json.decode(data, type=_Version).schema_version
         if version > SCHEMA_VERSION:
             raise UnreadableReport(
                 f"report has schema version {version}, this fleetprof reads up to {SCHEMA_VERSION}: upgrade fleetprof"
             )
         return msgspec.json.decode(data, type=Report)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (OutOfBounds, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableReport(f"not a fleetprof report: {error}") from None
 
 

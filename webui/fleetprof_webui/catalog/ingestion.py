@@ -14,7 +14,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
-from fleetprof_api.report.report import UnreadableReport, read_report
+from fleetprof_api.process.foreign_json import OutOfBounds, pass_door
+from fleetprof_api.report.report import MOST_REPORT_BYTES, UnreadableReport, read_report
 from fleetprof_api.stored_request import ProfileRequest
 from fleetprof_store.base import NotFound, Store
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
@@ -132,7 +133,7 @@ def _ingest_one(store: Store, engine: Engine, namespace: str, uid: str, stored: 
 
 def _read_report(store: Store, namespace: str, uid: str) -> tuple[ReportRows | None, str]:
     try:
-        return report_rows(read_report(read_limited(store, keys.report_key(namespace, uid), MOST_BYTES))), ""
+        return report_rows(read_report(read_limited(store, keys.report_key(namespace, uid), MOST_REPORT_BYTES))), ""
     except NotFound:
         return None, ""
     except UnreadableReport as error:
@@ -141,8 +142,8 @@ def _read_report(store: Store, namespace: str, uid: str) -> tuple[ReportRows | N
 
 def _read(store: Store, key: str, kind: type[_Kind]) -> _Kind | None:
     try:
-        return msgspec.json.decode(read_limited(store, key, MOST_BYTES), type=kind)
-    except (NotFound, UnreadableReport, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return msgspec.json.decode(pass_door(read_limited(store, key, MOST_BYTES)), type=kind)
+    except (NotFound, OutOfBounds, UnreadableReport, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -180,7 +180,7 @@ def _bar(time_ns: TimeBreakdown, width: int) -> str:
     bar, reached, drawn = "", 0, 0
     for name, _, part in parts_of(time_ns):
         reached += part
-        upto = reached * width // time_ns.span
+        upto = min(width, reached * width // time_ns.span)  # a stored report may be anybody's
         bar += _MARKS[name] * (upto - drawn)
         drawn = upto
     return bar

@@ -5,14 +5,17 @@ Guarantees: pure; counts and sums are exact; adding does not depend on the order
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import TypedDict
+from typing import Annotated, Final, TypedDict
 
 import msgspec
 import numpy as np
 from fleetprof_api.report.report_tables import Histogram
+from msgspec import Meta
 
 from fleetprof_analyzer.rank.measures.kernels.distribution import add_counts, count_buckets_by, quantile, to_histogram
 from fleetprof_analyzer.trace.trace import Int64s
+
+_HIGHEST_BUCKET: Final = 1 << 13
 
 
 class Distribution(TypedDict):
@@ -34,12 +37,12 @@ class Distribution(TypedDict):
 class Durations(msgspec.Struct, kw_only=True, frozen=True):
     """At least one duration; `spread` is the sum of squared distances from the mean, ns²."""
 
-    count: int
-    total_ns: int
-    min_ns: int
-    max_ns: int
-    spread: float
-    buckets: dict[int, int]
+    count: Annotated[int, Meta(ge=1)]
+    total_ns: Annotated[int, Meta(ge=0)]
+    min_ns: Annotated[int, Meta(ge=0)]
+    max_ns: Annotated[int, Meta(ge=0)]
+    spread: Annotated[float, Meta(ge=0)]
+    buckets: dict[Annotated[int, Meta(ge=0, le=_HIGHEST_BUCKET)], Annotated[int, Meta(ge=1)]]
 
     @property
     def mean_ns(self) -> float:
