@@ -1,12 +1,14 @@
 """Brings the catalog to what the store holds.
 
 Guarantees: repeating it changes nothing; what is half-written or damaged becomes a row that says so, and is looked at
-again when the store has another version of it; what the store deleted goes; if the store fails, nothing goes. Several
-processes may do it at once.
+again when the store has another version of it; what the store deleted goes; if the store fails, nothing goes. Each
+capture is taken in alone: whatever one does to its reader, even to end the process by its size, becomes a row that says
+so, and the others go on. Several processes may do it at once.
 """
 
 import hashlib
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -14,12 +16,13 @@ from typing import Any, Final, TypeVar
 import msgspec
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
+from fleetprof_api.plain_text import make_printable
 from fleetprof_api.process.foreign_json import OutOfBounds, pass_door
 from fleetprof_api.report.report import MOST_REPORT_BYTES, UnreadableReport, read_report
 from fleetprof_api.stored_request import ProfileRequest
-from fleetprof_store.base import NotFound, Store
+from fleetprof_store.base import NotFound, Store, StoreError
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 
 from fleetprof_webui.catalog.records import ReportRows, label_texts, name_workload, report_rows, request_row
 from fleetprof_webui.catalog.schema import UNKNOWN, findings, labels, ranks, reports, requests, workloads
@@ -27,6 +30,9 @@ from fleetprof_webui.reports.reading import MOST_BYTES, read_limited
 
 _WATCHED: Final = ("request.json", "ledger.json", "report.json")
 _MOST_PROBLEM: Final = 512
+_LARGE_BYTES: Final = 4 << 20
+_BEGUN: Final = "begun"
+_FAILURES: Final = 3
 _ROWS: Final = "with labels"
 """Which rows a capture has: those that a service of another version wrote, also meanwhile, are written anew."""
 _COPIED: Final = (
@@ -53,6 +59,7 @@ class _Stored:
     """The watched objects of one capture, by name: version of each."""
 
     versions: Mapping[str, str]
+    size_bytes: int
 
     def version(self) -> str:
         text = "\n".join([_ROWS, *(f"{name} {version}" for name, version in sorted(self.versions.items()))])
@@ -78,10 +85,19 @@ def ingest(store: Store, engine: Engine, listing: StoreListing) -> Changes:
     with engine.connect() as connection:
         rows = connection.execute(select(requests.c.namespace, requests.c.uid, requests.c.version))
         known = {(row.namespace, row.uid): row.version for row in rows}
-    written = 0
+    written = failed = 0
     for (namespace, uid), stored in there.items():
-        if known.get((namespace, uid)) != stored.version():
-            written += _ingest_one(store, engine, namespace, uid, stored)
+        before = known.get((namespace, uid), "")
+        if before == stored.version():
+            continue
+        try:
+            written += _ingest_alone(store, engine, namespace, uid, stored, before)
+            failed = 0
+        except StoreError as error:
+            failed += 1  # one object that cannot be read keeps no other out; a store that is away ends the look
+            if failed == _FAILURES:
+                raise
+            log.warning("capture %s/%s is looked at again: %s", namespace, uid, error)
     deleted_keys = [key for key in known if key not in there]
     for namespace, uid in deleted_keys:
         with engine.begin() as connection:
@@ -92,6 +108,7 @@ def ingest(store: Store, engine: Engine, listing: StoreListing) -> Changes:
 def list_store(store: Store) -> StoreListing:
     """Looks at the whole store once. Raises StoreError."""
     found: dict[tuple[str, str], dict[str, str]] = {}
+    sizes = Counter[tuple[str, str]]()
     telemetry: set[str] = set()
     policies: dict[str, str] = {}
     for item in store.list(f"{keys.MAJOR}/"):
@@ -105,7 +122,51 @@ def list_store(store: Store) -> StoreListing:
             policies[namespace] = item.version
         if rest in _WATCHED and uid != "workloads":
             found.setdefault((namespace, uid), {})[rest] = item.version or str(item.size_bytes)
-    return StoreListing({key: _Stored(versions) for key, versions in found.items()}, frozenset(telemetry), policies)
+            sizes[namespace, uid] += item.size_bytes
+    captures = {key: _Stored(versions, sizes[key]) for key, versions in found.items()}
+    return StoreListing(captures, frozenset(telemetry), policies)
+
+
+def _ingest_alone(store: Store, engine: Engine, namespace: str, uid: str, stored: _Stored, known: str) -> bool:
+    """Takes one capture in, or notes why it cannot be. Raises StoreError, OperationalError, InterfaceError.
+
+    A large one is noted before it is read. Where that ends this process, the second note is the last word.
+    """
+    begun = f"{_BEGUN} {stored.version()}"
+    if stored.size_bytes > _LARGE_BYTES:
+        version = stored.version() if known == begun else begun
+        _write_alone(engine, namespace, uid, stored, version, "it was not read to its end: the service ended meanwhile")
+    try:
+        return _ingest_one(store, engine, namespace, uid, stored)
+    except (StoreError, OperationalError, InterfaceError):
+        raise
+    except Exception as error:
+        log.warning("capture %s/%s cannot be taken in", namespace, uid, exc_info=True)
+        message = make_printable(f"it cannot be taken in: {type(error).__name__}: {error}")
+        return _write_alone(engine, namespace, uid, stored, stored.version(), message[:_MOST_PROBLEM])
+
+
+def _write_alone(engine: Engine, namespace: str, uid: str, stored: _Stored, version: str, problem: str) -> bool:
+    """A row of what is known without reading anything."""
+    row = {**request_row(None, uid), **_identify(namespace, uid, stored), "version": version, "problem": problem}
+    try:
+        with engine.begin() as connection:
+            _write(connection, row | {"has_report": False}, None, (namespace, "", uid), [])
+    except (OperationalError, InterfaceError):
+        raise
+    except SQLAlchemyError:
+        log.warning("capture %s/%s cannot be noted", namespace, uid, exc_info=True)
+        return False
+    return True
+
+
+def _identify(namespace: str, uid: str, stored: _Stored) -> Mapping[str, Any]:
+    return {
+        "namespace": namespace,
+        "uid": uid,
+        "version": stored.version(),
+        "report_version": stored.versions.get("report.json", "")[:64],
+    }
 
 
 def _ingest_one(store: Store, engine: Engine, namespace: str, uid: str, stored: _Stored) -> bool:
@@ -115,11 +176,8 @@ def _ingest_one(store: Store, engine: Engine, namespace: str, uid: str, stored: 
     kind, name = name_workload(request, ledger, uid)
     row = {
         **request_row(ledger, uid),
-        "namespace": namespace,
-        "uid": uid,
-        "version": stored.version(),
+        **_identify(namespace, uid, stored),
         "has_report": rows is not None,
-        "report_version": stored.versions.get("report.json", "")[:64],
         "problem": problem[:_MOST_PROBLEM],
     }
     try:
