@@ -15,7 +15,7 @@ from fleetprof_api.report.report import DeviceTime, HostSeries, Iteration, Probl
 from fleetprof_api.report.report_tables import Stages
 from fleetprof_api.samples import RankSamples
 
-from fleetprof_analyzer.rank.causes.iterations_seen import see_iterations
+from fleetprof_analyzer.rank.causes.rank_view import view_rank
 from fleetprof_analyzer.rank.causes.registry import find_known_causes
 from fleetprof_analyzer.rank.communication.extraction import summarise_operations
 from fleetprof_analyzer.rank.host.marks import HostMarks, read_marks
@@ -210,7 +210,7 @@ def summarise(
         ).or_none(),
         causes=find(
             RankSection.CAUSES,
-            lambda: find_known_causes(see_iterations(trace, samples, iterations, stages.value, works.value)),
+            lambda: find_known_causes(view_rank(trace, samples, iterations, stages.value, works.value)),
         ).otherwise([]),
     )
     course = find(

@@ -22,10 +22,10 @@ from fleetprof_analyzer.job.findings.found import (
     SomeLongIterations,
     WaitsForCores,
 )
+from fleetprof_analyzer.words.causes.known_causes import say_proven_cause
 from fleetprof_analyzer.words.exposed_communication import say_exposed_communication
 from fleetprof_analyzer.words.host_findings import say_host_finding, say_long_iterations
 from fleetprof_analyzer.words.idle_device import say_idle_device
-from fleetprof_analyzer.words.known_causes import say_proven_cause
 from fleetprof_analyzer.words.straggler_advice import straggler_advice
 
 

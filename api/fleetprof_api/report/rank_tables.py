@@ -3,12 +3,22 @@
 Guarantees: durations are integer nanoseconds, sizes integer bytes; what a trace does not say is null, never 0.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
+from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report_tables import Ns, WorkClassName
+
+KnownCauseName = Literal[
+    "garbage_collection",
+    "compilation",
+    "workers_started",
+    "checkpoint",
+    "evaluation",
+    "logging",
+]
 
 
 class MemoryPeak(msgspec.Struct, kw_only=True, frozen=True):
@@ -62,3 +72,16 @@ class DeviceWorkStatistics(msgspec.Struct, kw_only=True, frozen=True):
             "two are equal, and in older reports"
         ),
     ] = []
+
+
+class KnownCause(msgspec.Struct, kw_only=True, frozen=True):
+    """A cause of lost time that practitioners know, as the rank's trace or samples prove it, over its iterations."""
+
+    cause: KnownCauseName
+    time_ns: Annotated[
+        int, Meta(description="of the iterations (on a GPU while it is idle), that it takes at most", ge=0)
+    ]
+    count: Annotated[int, Meta(description="how often; the table says what is counted", ge=0)] = 0
+    iterations: Annotated[int, Meta(description="in how many iterations it was seen", ge=0)] = 0
+    longest_ns: Annotated[int, Meta(description="the longest one, ns", ge=0)] = 0
+    place: Annotated[PlaceInCode | None, Meta(description="line of code that causes it; null: not known")] = None

@@ -19,8 +19,7 @@ from fleetprof_api.report.energy import Energy, WorstGpu
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.heterogeneity import Heterogeneity
 from fleetprof_api.report.idle_causes import IdleCauses
-from fleetprof_api.report.known_causes import KnownCause
-from fleetprof_api.report.rank_tables import DeviceWorkStatistics, MemoryPeak, OperatorLaunches
+from fleetprof_api.report.rank_tables import DeviceWorkStatistics, KnownCause, MemoryPeak, OperatorLaunches
 from fleetprof_api.report.report_tables import (
     CommunicationStatistics,
     CopyStatistics,

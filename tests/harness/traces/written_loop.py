@@ -14,7 +14,7 @@ from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.summary import summarise
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
-from fleetprof_api.report.known_causes import KnownCause
+from fleetprof_api.report.rank_tables import KnownCause
 from fleetprof_api.report.report import Rank
 from fleetprof_api.samples import CodePlace, CollectionColumns, RankSamples, ThreadColumns
 
@@ -55,20 +55,20 @@ class WrittenLoop:
         number: int | None = None, **arguments: Any,
     ) -> None:  # fmt: skip
         """A row of the host; `number` is autograd's."""
-        told = arguments | ({} if number is None else {"Sequence number": number, "Fwd thread id": 0})
+        details = arguments | ({} if number is None else {"Sequence number": number, "Fwd thread id": 0})
         self.events.append(
             {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": thread, "ts": round(1000 * at_ms, 3),
-             "dur": round(1000 * length_ms, 3), "args": told}
+             "dur": round(1000 * length_ms, 3), "args": details}
         )  # fmt: skip
 
     def add_kernel(self, name: str, at_ms: float, length_ms: float, **arguments: Any) -> None:
         """A row of the device, launched as it begins."""
         number = len(self.events)
         self.add("cudaLaunchKernel", at_ms, 0.002, category="cuda_runtime", correlation=number)
-        told = {"device": 0, "stream": 7, "correlation": number} | arguments
+        details = {"device": 0, "stream": 7, "correlation": number} | arguments
         self.events.append(
             {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": round(1000 * at_ms + 3, 3),
-             "dur": round(1000 * length_ms - 3, 3), "args": told}
+             "dur": round(1000 * length_ms - 3, 3), "args": details}
         )  # fmt: skip
 
     def look(self, at_ms: float, *stack: CodePlace) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fleetprof_api.report.code_place import PlaceInCode
-from fleetprof_api.report.known_causes import KnownCause
+from fleetprof_api.report.rank_tables import KnownCause
 from fleetprof_api.report.report_tables import IdlePlace, StageName
 from fleetprof_api.report.stragglers import PipelineBubbles
 

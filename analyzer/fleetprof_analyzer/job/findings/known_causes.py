@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median_low
 from typing import Final
 
-from fleetprof_api.report.known_causes import KnownCauseName
+from fleetprof_api.report.rank_tables import KnownCauseName
 from fleetprof_api.report.report import Rank
 from fleetprof_api.report.stragglers import Cause, Stragglers
 

@@ -4,28 +4,28 @@ Guarantees: pure; a silence alone is never taken for it.
 """
 
 import numpy as np
-from fleetprof_api.report.known_causes import KnownCause
+from fleetprof_api.report.rank_tables import KnownCause
 
-from fleetprof_analyzer.rank.causes.iterations_seen import IterationsSeen
+from fleetprof_analyzer.rank.causes.rank_view import RankView
 from fleetprof_analyzer.rank.host.marks import find_collections
 from fleetprof_analyzer.trace.intervals import covered, join, union
 from fleetprof_analyzer.trace.trace import Category
 
 
-def find_collector(seen: IterationsSeen) -> KnownCause | None:
+def find_collector(view: RankView) -> KnownCause | None:
     """Runs of the collector within the iterations."""
-    rows = seen.trace.rows
+    rows = view.trace.rows
     frames = rows.select(rows.category == Category.COLLECTION)
     runs = union(frames.start_ns, frames.end_ns)
-    if seen.samples is not None:
-        runs = join(runs, find_collections(seen.samples))
-    inside = covered(runs[0], seen.whole)
+    if view.samples is not None:
+        runs = join(runs, find_collections(view.samples))
+    inside = covered(runs[0], view.whole)
     if not inside.any():
         return None
     return KnownCause(
         cause="garbage_collection",
-        time_ns=seen.cost_ns(runs),
+        time_ns=view.cost_ns(runs),
         count=int(inside.sum()),
-        iterations=int(np.count_nonzero(seen.each_ns(runs))),
+        iterations=int(np.count_nonzero(view.each_ns(runs))),
         longest_ns=int((runs[1] - runs[0])[inside].max()),
     )

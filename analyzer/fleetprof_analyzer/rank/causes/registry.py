@@ -7,10 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from fleetprof_api.report.known_causes import KnownCause, KnownCauseName
+from fleetprof_api.report.rank_tables import KnownCause, KnownCauseName
 
 from fleetprof_analyzer.rank.causes.collector import find_collector
-from fleetprof_analyzer.rank.causes.iterations_seen import IterationsSeen
+from fleetprof_analyzer.rank.causes.compilation import find_compilations
+from fleetprof_analyzer.rank.causes.evaluation import find_evaluation
+from fleetprof_analyzer.rank.causes.known_code import LOGS, SAVES
+from fleetprof_analyzer.rank.causes.loader_workers import find_worker_starts
+from fleetprof_analyzer.rank.causes.rank_view import RankView
+from fleetprof_analyzer.rank.causes.stacks import in_stacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +28,7 @@ class CauseRule:
 
     name: KnownCauseName
     evidence: str
-    find: Callable[[IterationsSeen], KnownCause | None]
+    find: Callable[[RankView], KnownCause | None]
     least_permille: int
     program: str
     explains: tuple[str, ...]
@@ -38,10 +43,54 @@ CAUSE_RULES: Final = (
         "causes/collector",
         ("python", "launch_bound", "optimizer", "data_loading", "long_iterations", "allocation"),
     ),
+    CauseRule(
+        "compilation",
+        "code of torch.compile's compiler on the stack of samples, or 5 ms and more between `TorchDynamo Cache Lookup` "
+        "and a `Torch-Compiled Region` that is new",
+        find_compilations,
+        50,
+        "causes/lengths_compiled",
+        ("python", "launch_bound", "long_iterations"),
+    ),
+    CauseRule(
+        "workers_started",
+        "iterations in which samples show the DataLoader starting or ending worker processes: what these take longer "
+        "than the others",
+        find_worker_starts,
+        30,
+        "causes/short_epochs",
+        ("data_loading", "python", "long_iterations"),
+    ),
+    CauseRule(
+        "checkpoint",
+        "`torch.save`, `torch.distributed.checkpoint` or safetensors on the stack of samples",
+        in_stacks("checkpoint", SAVES),
+        30,
+        "causes/checkpoints",
+        ("python", "synchronization", "exposed_copies", "long_iterations"),
+    ),
+    CauseRule(
+        "evaluation",
+        "a function named for it (`evaluate`, `validate`, `validation_step` …) on the stack of samples, with operators "
+        "of which autograd goes back through a tenth at most",
+        find_evaluation,
+        100,
+        "causes/evaluations",
+        ("python", "launch_bound", "synchronization", "long_iterations"),
+    ),
+    CauseRule(
+        "logging",
+        "`logging` or a tracker's package (wandb, mlflow, tensorboard, tqdm …) on the stack of samples, below the "
+        "user's own code",
+        in_stacks("logging", LOGS),
+        30,
+        "causes/logs",
+        ("python", "launch_bound", "synchronization", "long_iterations"),
+    ),
 )
 
 
-def find_known_causes(seen: IterationsSeen) -> list[KnownCause]:
+def find_known_causes(view: RankView) -> list[KnownCause]:
     """What is proven on one rank, the most time first."""
-    found = [cause for rule in CAUSE_RULES if (cause := rule.find(seen)) is not None and cause.time_ns > 0]
+    found = [cause for rule in CAUSE_RULES if (cause := rule.find(view)) is not None and cause.time_ns > 0]
     return sorted(found, key=lambda cause: (-cause.time_ns, cause.cause))

@@ -11,12 +11,12 @@ kept: list[list[dict[str, list[int]]]] = []
 
 
 def tokenize() -> list[dict[str, list[int]]]:
-    return [{"ids": [number]} for number in range(15_000)]
+    return [{"ids": [number]} for number in range(60_000)]
 
 
 while True:
     kept.append(tokenize())
-    if len(kept) > 40:
+    if len(kept) > 20:
         kept.clear()
     optimizer.zero_grad()
     nn.functional.cross_entropy(model(torch.randn(64, 256)), torch.randint(0, 10, (64,))).backward()

@@ -5,6 +5,7 @@ Guarantees: pure; on a rank with devices only time in which none of them works c
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from fleetprof_api.report.report import Iteration
@@ -15,11 +16,11 @@ from fleetprof_analyzer.rank.measures.stages.stages import FoundStages
 from fleetprof_analyzer.trace.intervals import Union, covered_length, join, length, union, without
 from fleetprof_analyzer.trace.trace import Int64s, Trace
 
-_NOTHING: Union = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+NOTHING: Final[Union] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
-class IterationsSeen:
+class RankView:
     """A rank's iterations; `free` is when a saving on the host saves time: in them, and on no device."""
 
     trace: Trace
@@ -41,20 +42,20 @@ class IterationsSeen:
         return covered_length(start + length_ns, spans) - covered_length(start, spans)
 
 
-def see_iterations(
+def view_rank(
     trace: Trace,
     samples: RankSamples | None,
     iterations: Sequence[Iteration],
     stages: FoundStages,
     works: Sequence[DeviceWork],
-) -> IterationsSeen:
+) -> RankView:
     """`works`: the rank's devices; none of a CPU-only rank."""
     start = np.array([one.start_ns for one in iterations], np.int64)
     whole = union(start, start + np.array([one.duration_ns for one in iterations], np.int64))
-    busy = _NOTHING
+    busy = NOTHING
     for work in works:
         busy = join(busy, work.not_idle())
-    return IterationsSeen(
+    return RankView(
         trace=trace,
         samples=samples if trace.time_origin == "unix" else None,
         iterations=iterations,

@@ -1,0 +1,97 @@
+"""What the code on the thread's stack proves: the time in which it was there, and the line that led to it.
+
+A sample stands for the time since the one before (`host.track`). Guarantees: pure; one sample alone proves nothing;
+without samples nothing is proven.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from fleetprof_api.report.code_place import PlaceInCode
+from fleetprof_api.report.rank_tables import KnownCause, KnownCauseName
+from fleetprof_api.samples import RankSamples
+
+from fleetprof_analyzer.rank.causes.known_code import Frames
+from fleetprof_analyzer.rank.causes.rank_view import NOTHING, RankView
+from fleetprof_analyzer.rank.host.hot_path import find_place
+from fleetprof_analyzer.rank.host.marks import find_collections
+from fleetprof_analyzer.rank.host.track import read_track
+from fleetprof_analyzer.trace.intervals import Union, covered, union, without
+from fleetprof_analyzer.trace.own_code import OWN, tell_owner
+
+_LEAST_SAMPLES: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTime:
+    """Where samples show it: the time that they stand for, and the line of the user's code."""
+
+    spans: Union
+    place: PlaceInCode | None
+
+
+def look_for(view: RankView, kinds: Sequence[Frames], *, below_own: bool = False) -> CodeTime:
+    """The samples in the iterations whose stack is one of these kinds; empty spans of less than two.
+
+    `below_own`: only what the user's own code has called counts, not what has called it.
+    """
+    samples, track = view.samples, read_track(view.samples)
+    if samples is None or track is None:
+        return CodeTime(NOTHING, None)
+    stacks = range(len(samples.stacks))
+    shown = {stack for stack in stacks if _is_one_of(_name_frames(samples, stack, below_own=below_own), kinds)}
+    pairs = zip(samples.thread.at_unix_ns, samples.thread.stack, strict=False)
+    at = [moment for moment, stack in pairs if stack in shown]
+    inside = covered(track.at_ns - 1, view.whole)
+    rows = np.flatnonzero(np.isin(track.at_ns, np.array(at, np.int64)) & inside & (track.chain >= 0))
+    if len(rows) < _LEAST_SAMPLES:
+        return CodeTime(NOTHING, None)
+    # Nothing is known of the iteration before: what a sample stands for begins in its own.
+    starts = np.array([one.start_ns for one in view.iterations], np.int64)
+    begun = starts[np.searchsorted(starts, track.at_ns[rows] - 1, side="right") - 1]
+    spans = union(np.maximum(track.at_ns[rows] - track.lasted_ns[rows], begun), track.at_ns[rows])
+    found = [
+        (track.chains[chain], lasted) for chain, lasted in zip(track.chain[rows], track.lasted_ns[rows], strict=True)
+    ]
+    # What the collector took of that time is its own.
+    return CodeTime(without(spans, find_collections(samples)), find_place(found, _LEAST_SAMPLES))
+
+
+def in_stacks(name: KnownCauseName, kinds: Sequence[Frames]) -> Callable[[RankView], KnownCause | None]:
+    """A cause that takes the time in which its frames are on the stack, below the user's own code."""
+
+    def find(view: RankView) -> KnownCause | None:
+        shown = look_for(view, kinds, below_own=True)
+        return tell(name, view, shown.spans, shown.place)
+
+    return find
+
+
+def tell(name: KnownCauseName, view: RankView, spans: Union, place: PlaceInCode | None) -> KnownCause | None:
+    """A cause that takes these spans; None where they are nothing."""
+    each = view.each_ns(spans)
+    if not each.any():
+        return None
+    return KnownCause(
+        cause=name,
+        time_ns=view.cost_ns(spans),
+        count=len(spans[0]),
+        iterations=int(np.count_nonzero(each)),
+        longest_ns=int((spans[1] - spans[0]).max()),
+        place=place,
+    )
+
+
+def _name_frames(samples: RankSamples, stack: int, *, below_own: bool) -> list[str]:
+    """The innermost first; a stack without code of the user's has nothing but what is below."""
+    places = [samples.places[number] for number in samples.stacks[stack] if 0 <= number < len(samples.places)]
+    if below_own:
+        places = list(itertools.takewhile(lambda place: tell_owner(place.file) != OWN, places))
+    return [f"{place.file}:{place.function}".replace("\\", "/") for place in places]
+
+
+def _is_one_of(named: Sequence[str], kinds: Sequence[Frames]) -> bool:
+    return any(all(any(pattern.search(frame) for frame in named) for pattern in kind) for kind in kinds)

@@ -1,0 +1,1 @@
+"""Known causes of lost time in words."""

@@ -1,0 +1,80 @@
+"""Known causes in words: what the evidence shows, and what to try, with the option's name.
+
+Guarantees: pure; a row for each cause of `rank.causes.registry`; figures are those of the rank with the most.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fleetprof_api.report.rank_tables import KnownCause, KnownCauseName
+
+from fleetprof_analyzer.job.findings.found import ProvenCause
+
+
+@dataclass(frozen=True, slots=True)
+class CauseWords:
+    """`message` says what the evidence shows; `advice` what to try, and holds each of the `options`."""
+
+    message: Callable[[KnownCause, int], str]
+    advice: str
+    options: tuple[str, ...]
+
+
+def say_proven_cause(facts: ProvenCause) -> tuple[str, str]:
+    """(what it is, what to try)."""
+    words = CAUSE_WORDS[facts.known.cause]
+    return words.message(facts.known, facts.of_iterations), words.advice
+
+
+def _say_collector(known: KnownCause, of_iterations: int) -> str:
+    runs = "a run" if known.count == 1 else f"{known.count} runs"
+    longest = f"{known.longest_ns / 1e6:,.0f} ms"
+    return (
+        f"the garbage collector of Python stops the training thread: {runs} of up to {longest} in "
+        f"{known.iterations} of {of_iterations} iterations"
+    )
+
+
+def _in_iterations(what: str) -> Callable[[KnownCause, int], str]:
+    """`the training thread writes checkpoints, in 3 of 12 iterations`."""
+    return lambda known, of_iterations: f"{what}, in {known.iterations} of {of_iterations} iterations"
+
+
+CAUSE_WORDS: Final[Mapping[KnownCauseName, CauseWords]] = {
+    "garbage_collection": CauseWords(
+        _say_collector,
+        "call gc.freeze() once all is loaded, gc.disable(), and gc.collect() every few hundred iterations; keep fewer "
+        "small objects (tensors or arrays in place of lists and dicts)",
+        ("gc.freeze", "gc.disable", "gc.collect"),
+    ),
+    "compilation": CauseWords(
+        _in_iterations("torch.compile compiles again"),
+        "see why with TORCH_LOGS=recompiles; pad inputs to a few lengths, or let them vary (mark_dynamic, "
+        "dynamic=True); give numbers that change in each step as tensors",
+        ("TORCH_LOGS=recompiles", "mark_dynamic", "dynamic=True"),
+    ),
+    "workers_started": CauseWords(
+        _in_iterations("the DataLoader starts its worker processes again"),
+        "set persistent_workers=True in the DataLoader, and keep one DataLoader over all epochs; each further worker "
+        "would make it longer",
+        ("persistent_workers=True",),
+    ),
+    "checkpoint": CauseWords(
+        _in_iterations("the training thread writes a checkpoint"),
+        "write it beside the training (torch.distributed.checkpoint.async_save), or less often, or to a faster disk "
+        "first",
+        ("torch.distributed.checkpoint.async_save",),
+    ),
+    "evaluation": CauseWords(
+        _in_iterations("the loop evaluates between its steps"),
+        "evaluate less often (eval_steps, val_check_interval), on fewer batches (limit_val_batches), or in another job",
+        ("eval_steps", "val_check_interval", "limit_val_batches"),
+    ),
+    "logging": CauseWords(
+        _in_iterations("the training thread logs"),
+        "log every n-th iteration (logging_steps, log_every_n_steps), and write on another thread "
+        "(logging.handlers.QueueHandler)",
+        ("logging_steps", "log_every_n_steps", "logging.handlers.QueueHandler"),
+    ),
+}

@@ -1,0 +1,27 @@
+"""A loop that saves model and optimizer in every fourth step, on the thread that trains."""
+
+import tempfile
+from pathlib import Path
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10))
+optimizer = torch.optim.AdamW(model.parameters(), 0.001)
+folder = Path(tempfile.mkdtemp())
+
+
+def save_checkpoint(step: int) -> None:
+    state = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    torch.save(state, folder / "latest.pt")
+
+
+step = 0
+while True:
+    step += 1
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(model(torch.randn(32, 1024)), torch.randint(0, 10, (32,))).backward()
+    optimizer.step()
+    if step % 4 == 0:
+        save_checkpoint(step)
