@@ -52,6 +52,13 @@ def test_the_page_comes_compressed_and_is_read_as_it_was(site: Site) -> None:
     assert page.headers["vary"] == "Accept, Accept-Encoding"
 
 
+def test_a_person_at_an_unknown_address_sees_the_page_and_a_program_json(site: Site) -> None:
+    person = site.client.get("/flet", headers={"Accept": "text/html,*/*"})
+    assert (person.status_code, person.text) == (404, "<!doctype html>")
+    program = site.client.get("/flet", headers={"Accept": "*/*"})
+    assert (program.status_code, program.headers["content-type"]) == (404, "application/problem+json")
+
+
 def test_each_form_has_a_tag_of_its_own_and_is_not_sent_twice(site: Site) -> None:
     tags = {}
     for accepted in ("br", "gzip", "identity"):

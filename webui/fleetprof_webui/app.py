@@ -14,13 +14,14 @@ from fleetprof_api import __version__
 from fleetprof_api.keys import InvalidKeyPart
 from fleetprof_store.base import StoreError
 from sqlalchemy.exc import SQLAlchemyError
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
 from fleetprof_webui.access.guard import Guard
 from fleetprof_webui.metrics import Metrics
 from fleetprof_webui.openapi import make_document
-from fleetprof_webui.pages import STATIC, Pages
+from fleetprof_webui.pages import STATIC, Pages, send_index
 from fleetprof_webui.problems import RequestRefused, not_found, say_problem
 from fleetprof_webui.routes import diff, files, fleet, health, policies, reports, requests, session, telemetry
 from fleetprof_webui.service import Service
@@ -63,6 +64,7 @@ def create_application(
     metrics = Metrics()
     app.state.service = service
     app.state.metrics = metrics
+    app.state.static = static
     for module in (fleet, telemetry, policies, requests, files, reports, diff, session, health):
         # As they are: `include_router` would prepare each route anew at the first request, for 50 ms of an application.
         app.router.routes.extend(module.router.routes)
@@ -135,7 +137,13 @@ async def _say_database(_request: Request, error: SQLAlchemyError) -> Response:
     return say_problem(refused.problem)
 
 
-async def _say_http(_request: Request, error: HTTPException) -> Response:
+async def _say_http(request: Request, error: HTTPException) -> Response:
+    if error.status_code == HTTPStatus.NOT_FOUND and "text/html" in request.headers.get("accept", ""):
+        known = Headers({"accept-encoding": request.headers.get("accept-encoding", "")})
+        page = send_index(request.app.state.static, known)
+        if page is not None:  # it says that there is no such page
+            page.status_code = HTTPStatus.NOT_FOUND
+            return page
     refused = RequestRefused(HTTPStatus(error.status_code), str(error.detail), "see /openapi.json")
     response = say_problem(refused.problem)
     response.headers.update(error.headers or {})

@@ -50,10 +50,9 @@ class Pages:
         if _PAGE.fullmatch(path):
             if "text/html" not in request_headers.get("accept", "") or _DATA.fullmatch(path):
                 return None
-            index = self._folder / "index.html"
-            if index.is_file():
-                return _send(index, request_headers, {"Cache-Control": _REVALIDATE, "Vary": "Accept, Accept-Encoding"})
-            return HTMLResponse(_NOT_BUILT, status_code=503, headers={"Cache-Control": _REVALIDATE, "Vary": "Accept"})
+            return send_index(self._folder, request_headers) or HTMLResponse(
+                _NOT_BUILT, status_code=503, headers={"Cache-Control": _REVALIDATE, "Vary": "Accept"}
+            )
         if "\0" in path:
             return None
         file = (self._folder / path.lstrip("/")).resolve()
@@ -62,6 +61,14 @@ class Pages:
         # Names of built assets hold a digest of what is in them.
         cache = _FOR_EVER if path.startswith("/assets/") else _REVALIDATE
         return _send(file, request_headers, {"Cache-Control": cache, "Vary": "Accept-Encoding"})
+
+
+def send_index(folder: Path, request_headers: Headers) -> Response | None:
+    """The page, which shows what its address asks for; None where the pages are not built."""
+    index = folder / "index.html"
+    if not index.is_file():
+        return None
+    return _send(index, request_headers, {"Cache-Control": _REVALIDATE, "Vary": "Accept, Accept-Encoding"})
 
 
 def _send(file: Path, request_headers: Headers, headers: dict[str, str]) -> Response:
