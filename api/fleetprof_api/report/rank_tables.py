@@ -12,6 +12,8 @@ from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report_tables import Ns, WorkClassName
 
 KnownCauseName = Literal[
+    "repeated_reduction",
+    "small_collectives",
     "garbage_collection",
     "compilation",
     "workers_started",
@@ -84,4 +86,5 @@ class KnownCause(msgspec.Struct, kw_only=True, frozen=True):
     count: Annotated[int, Meta(description="how often; the table says what is counted", ge=0)] = 0
     iterations: Annotated[int, Meta(description="in how many iterations it was seen", ge=0)] = 0
     longest_ns: Annotated[int, Meta(description="the longest one, ns", ge=0)] = 0
+    message_bytes: Annotated[int | None, Meta(description="mean size of the collectives; null: not recorded")] = None
     place: Annotated[PlaceInCode | None, Meta(description="line of code that causes it; null: not known")] = None

@@ -112,12 +112,24 @@ SENTENCES: dict[KnownCauseName, tuple[KnownCause, str]] = {
         collector(580),
         "the garbage collector of Python stops the training thread: 12 runs of up to 61 ms in 9 of 10 iterations",
     ),
+    "repeated_reduction": (
+        KnownCause(cause="repeated_reduction", time_ns=MS, count=8, iterations=10),
+        "gradients are reduced over the ranks in each of the 8 backward passes of an optimizer's step, where the last "
+        "one would do",
+    ),
+    "small_collectives": (
+        KnownCause(cause="small_collectives", time_ns=MS, count=60, iterations=10, message_bytes=4),
+        "the training thread calls 60 collectives of 4 B on average in each iteration, outside of the backward pass",
+    ),
     "compilation": (known_cause("compilation"), "torch.compile compiles again, in 3 of 10 iterations"),
     "workers_started": (
         known_cause("workers_started"), "the DataLoader starts its worker processes again, in 3 of 10 iterations",
     ),
     "checkpoint": (known_cause("checkpoint"), "the training thread writes a checkpoint, in 3 of 10 iterations"),
-    "evaluation": (known_cause("evaluation"), "the loop evaluates between its steps, in 3 of 10 iterations"),
+    "evaluation": (
+        known_cause("evaluation"),
+        "the model runs without a backward pass (evaluation, generation), in 3 of 10 iterations",
+    ),
     "logging": (known_cause("logging"), "the training thread logs, in 3 of 10 iterations"),
 }  # fmt: skip
 

@@ -1,26 +1,50 @@
-"""A loop that evaluates between its steps: functions that say so, whose operators autograd does not go back through.
+"""A loop that runs its model without a backward pass now and then: it evaluates, or generates.
 
-Guarantees: pure; a name alone proves nothing.
+Guarantees: pure; what it does in most iterations, as where a teacher's model runs beside the one that trains, is none.
 """
 
 from typing import Final
 
+import numpy as np
 from fleetprof_api.report.rank_tables import KnownCause
 
-from fleetprof_analyzer.rank.causes.known_code import EVALUATES
-from fleetprof_analyzer.rank.causes.rank_view import RankView
-from fleetprof_analyzer.rank.causes.stacks import look_for, tell
-from fleetprof_analyzer.trace.intervals import covered
+from fleetprof_analyzer.rank.causes.rank_view import RankView, overlap
+from fleetprof_analyzer.rank.host.hot_path import find_place
+from fleetprof_analyzer.rank.host.track import read_track, within
+from fleetprof_analyzer.trace.intervals import union
+from fleetprof_analyzer.trace.naming import where_name
+from fleetprof_analyzer.trace.stage_names import is_layer
 
-_MOST_TRAINING: Final = 0.1  # of the operators in there
+_MOST_OFTEN: Final = 0.5  # of the iterations
+_LEAST: Final = 3  # operators of the model
 
 
 def find_evaluation(view: RankView) -> KnownCause | None:
-    """The time in which such a function is on the stack."""
-    thread, shown = view.stages.thread, look_for(view, EVALUATES)
-    if thread is None:
+    """From the first to the last such operator of an iteration; where the model trains in between, these alone."""
+    thread = view.stages.thread
+    if thread is None or not view.iterations:
         return None
-    inside = covered(thread.top.start_ns, shown.spans)
-    if not inside.any() or (inside & thread.trains).sum() > _MOST_TRAINING * inside.sum():
+    top, names = thread.top, view.trace.names
+    trained = np.unique(top.name[thread.trains & where_name(top, names, is_layer)])
+    alone = np.flatnonzero(np.isin(top.name, trained) & ~thread.trains)
+    starts, ends = [], []
+    for one in view.iterations:
+        here = alone[(top.start_ns[alone] >= one.start_ns) & (top.start_ns[alone] < one.start_ns + one.duration_ns)]
+        if len(here) < _LEAST:
+            continue
+        trains_between = thread.trains[here[0] : here[-1]].any()
+        starts.append(top.start_ns[here] if trains_between else top.start_ns[here[:1]])
+        ends.append(top.end_ns[here] if trains_between else top.end_ns[here[-1:]])
+    if not starts or len(starts) > _MOST_OFTEN * len(view.iterations):
         return None
-    return tell("evaluation", view, shown.spans, shown.place)
+    spans = union(np.concatenate(starts), np.concatenate(ends))
+    track = None if view.samples is None else read_track(view.samples)
+    pairs = list(zip(spans[0].tolist(), spans[1].tolist(), strict=True))
+    return KnownCause(
+        cause="evaluation",
+        time_ns=overlap(spans, view.whole),
+        count=len(starts),
+        iterations=len(starts),
+        longest_ns=int((spans[1] - spans[0]).max()),
+        place=None if track is None else find_place(within(track, pairs), 2),
+    )

@@ -1,4 +1,4 @@
-"""Code that says what a thread does: PyTorch's own files, those of packages, functions that are named for it.
+"""Code that says what a thread does: PyTorch's own files, and those of packages.
 
 Guarantees: a table per question. Sources: torch/utils/data/dataloader.py, torch/_dynamo/convert_frame.py,
 torch/serialization.py, torch/distributed/checkpoint.
@@ -44,11 +44,5 @@ LOGS: Final = (
     ),
     _frames(
         r"/(?:wandb|mlflow|comet_ml|neptune|clearml|aim|tensorboard|tensorboardX|loguru|swanlab)/|torch/utils/tensorboard/"
-    ),
-)
-EVALUATES: Final = (
-    _frames(
-        r":(?:[\w.<>]+\.)?_?(?:evaluate|evaluation|validate|validation|eval_?loop|evaluation_loop|validation_step"
-        r"|test_step|eval_step|prediction_step|run_eval\w*|do_eval\w*|eval_epoch|validate_epoch|test_epoch)$"
     ),
 )

@@ -12,9 +12,11 @@ from fleetprof_api.report.rank_tables import KnownCause, KnownCauseName
 from fleetprof_analyzer.rank.causes.collector import find_collector
 from fleetprof_analyzer.rank.causes.compilation import find_compilations
 from fleetprof_analyzer.rank.causes.evaluation import find_evaluation
+from fleetprof_analyzer.rank.causes.gradient_reductions import find_repeated_reductions
 from fleetprof_analyzer.rank.causes.known_code import LOGS, SAVES
 from fleetprof_analyzer.rank.causes.loader_workers import find_worker_starts
 from fleetprof_analyzer.rank.causes.rank_view import RankView
+from fleetprof_analyzer.rank.causes.small_collectives import find_small_collectives
 from fleetprof_analyzer.rank.causes.stacks import in_stacks
 
 
@@ -44,6 +46,25 @@ CAUSE_RULES: Final = (
         ("python", "launch_bound", "optimizer", "data_loading", "long_iterations", "allocation"),
     ),
     CauseRule(
+        "repeated_reduction",
+        "several backward passes between two steps of the optimizer that go through the same functions, each with as "
+        "many reductions of gradients (called where gradients are accumulated) as the last; the communication of all "
+        "but one that nothing hides",
+        find_repeated_reductions,
+        50,
+        "causes/accumulation_synced",
+        ("exposed_communication",),
+    ),
+    CauseRule(
+        "small_collectives",
+        "ten and more collectives in an iteration that the training thread itself calls outside of operators, of 4 KiB "
+        "at most; where sizes were not recorded, the shortest tenth of them is over in 1 ms",
+        find_small_collectives,
+        50,
+        "causes/metrics_reduced",
+        ("exposed_communication", "synchronization", "python", "launch_bound"),
+    ),
+    CauseRule(
         "compilation",
         "code of torch.compile's compiler on the stack of samples, or 5 ms and more between `TorchDynamo Cache Lookup` "
         "and a `Torch-Compiled Region` that is new",
@@ -71,8 +92,8 @@ CAUSE_RULES: Final = (
     ),
     CauseRule(
         "evaluation",
-        "a function named for it (`evaluate`, `validate`, `validation_step` …) on the stack of samples, with operators "
-        "of which autograd goes back through a tenth at most",
+        "three and more operators of the model's layers that autograd does not go back through, in at most half of the "
+        "iterations; from the first to the last of them",
         find_evaluation,
         100,
         "causes/evaluations",

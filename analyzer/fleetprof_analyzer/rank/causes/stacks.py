@@ -20,7 +20,7 @@ from fleetprof_analyzer.rank.host.hot_path import find_place
 from fleetprof_analyzer.rank.host.marks import find_collections
 from fleetprof_analyzer.rank.host.track import read_track
 from fleetprof_analyzer.trace.intervals import Union, covered, union, without
-from fleetprof_analyzer.trace.own_code import OWN, tell_owner
+from fleetprof_analyzer.trace.own_code import FOUNDATION, OWN, tell_owner
 
 _LEAST_SAMPLES: Final = 2
 
@@ -53,8 +53,11 @@ def look_for(view: RankView, kinds: Sequence[Frames], *, below_own: bool = False
     starts = np.array([one.start_ns for one in view.iterations], np.int64)
     begun = starts[np.searchsorted(starts, track.at_ns[rows] - 1, side="right") - 1]
     spans = union(np.maximum(track.at_ns[rows] - track.lasted_ns[rows], begun), track.at_ns[rows])
+    pairs_of = zip(track.chain[rows], track.lasted_ns[rows], strict=True)
     found = [
-        (track.chains[chain], lasted) for chain, lasted in zip(track.chain[rows], track.lasted_ns[rows], strict=True)
+        (chain, lasted)
+        for number, lasted in pairs_of
+        if tell_owner((chain := track.chains[number])[0][0]) != FOUNDATION
     ]
     # What the collector took of that time is its own.
     return CodeTime(without(spans, find_collections(samples)), find_place(found, _LEAST_SAMPLES))

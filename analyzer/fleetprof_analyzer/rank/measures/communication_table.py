@@ -81,7 +81,7 @@ def measure_communication(
         kind = KINDS[kind_of(collective.name, trace.names[name])]
         size = group_of(collective, trace.metadata.groups).size
         group = collective.group_name[:_GROUP_CHARACTERS]
-        key = (kind, group, size, collective.data_type[:20], _bytes(kind, collective))
+        key = (kind, group, size, collective.data_type[:20], message_bytes(kind, collective))
         have = groups.setdefault(key, [0, 0, sums[2], 0])
         groups[key] = [have[0] + sums[0], have[1] + sums[1], min(have[2], sums[2]), have[3] + sums[3]]
     made = [
@@ -113,7 +113,7 @@ def bus_factor(kind: str, members: int | None) -> float | None:
     return None if factor is None or not members or members < 2 else float(factor(members))
 
 
-def _bytes(kind: str, collective: Collective) -> int | None:
+def message_bytes(kind: str, collective: Collective) -> int | None:
     """The size of the operation: what a rank sends, or for all_gather receives, altogether."""
     element = _ELEMENT_BYTES.get(collective.data_type) or (1 if collective.data_type.startswith("float8") else None)
     inside, outside = collective.elements_in, collective.elements_out

@@ -36,6 +36,21 @@ def _say_collector(known: KnownCause, of_iterations: int) -> str:
     )
 
 
+def _say_reductions(known: KnownCause, _of_iterations: int) -> str:
+    return (
+        f"gradients are reduced over the ranks in each of the {known.count} backward passes of an optimizer's step, "
+        "where the last one would do"
+    )
+
+
+def _say_small(known: KnownCause, _of_iterations: int) -> str:
+    if known.message_bytes is None:
+        size = "that carry little (their sizes were not recorded)"
+    else:
+        size = f"of {known.message_bytes:,} B on average"
+    return f"the training thread calls {known.count} collectives {size} in each iteration, outside of the backward pass"
+
+
 def _in_iterations(what: str) -> Callable[[KnownCause, int], str]:
     """`the training thread writes checkpoints, in 3 of 12 iterations`."""
     return lambda known, of_iterations: f"{what}, in {known.iterations} of {of_iterations} iterations"
@@ -47,6 +62,18 @@ CAUSE_WORDS: Final[Mapping[KnownCauseName, CauseWords]] = {
         "call gc.freeze() once all is loaded, gc.disable(), and gc.collect() every few hundred iterations; keep fewer "
         "small objects (tensors or arrays in place of lists and dicts)",
         ("gc.freeze", "gc.disable", "gc.collect"),
+    ),
+    "repeated_reduction": CauseWords(
+        _say_reductions,
+        "run all backward passes but the last under no_sync() (DDP; FSDP2: set_requires_gradient_sync(False), which "
+        "keeps whole gradients in memory)",
+        ("no_sync()", "set_requires_gradient_sync(False)"),
+    ),
+    "small_collectives": CauseWords(
+        _say_small,
+        "put the values into one tensor and reduce it once, and only where they are read: every n-th iteration "
+        "(Lightning: self.log without sync_dist=True in each step)",
+        ("sync_dist=True",),
     ),
     "compilation": CauseWords(
         _in_iterations("torch.compile compiles again"),
@@ -67,7 +94,7 @@ CAUSE_WORDS: Final[Mapping[KnownCauseName, CauseWords]] = {
         ("torch.distributed.checkpoint.async_save",),
     ),
     "evaluation": CauseWords(
-        _in_iterations("the loop evaluates between its steps"),
+        _in_iterations("the model runs without a backward pass (evaluation, generation)"),
         "evaluate less often (eval_steps, val_check_interval), on fewer batches (limit_val_batches), or in another job",
         ("eval_steps", "val_check_interval", "limit_val_batches"),
     ),

@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+torch.set_num_threads(1)
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
 optimizer = torch.optim.SGD(model.parameters(), 0.01)

@@ -4,6 +4,7 @@ import torch
 import torch._dynamo
 from torch import nn
 
+torch.set_num_threads(1)
 torch.manual_seed(0)
 torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 1_000_000
 net = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))

@@ -42,8 +42,6 @@ BAR = frame("tqdm/std.py", "tqdm.__iter__")
 POSTFIX = frame("tqdm/std.py", "tqdm.set_postfix")
 LINEAR = frame("torch/nn/modules/linear.py", "Linear.forward")
 HELPER = CodePlace(file="/home/me/tools.py", function="report", line=7)
-EVALUATE = CodePlace(file="/home/me/train.py", function="evaluate", line=70)
-TRAIN_STEP = CodePlace(file="/home/me/train.py", function="evaluate", line=30)
 
 
 def looked(
@@ -94,7 +92,6 @@ def test_code_that_says_what_it_does(stack: tuple[CodePlace, ...], cause: str) -
     pytest.param((LOAD,), id="a checkpoint that is read"),
     pytest.param((SELECT, NEXT, BAR), id="a bar around a loader that waits"),
     pytest.param((LINEAR, HELPER, AGENT), id="a tracker that started the program"),
-    pytest.param((LINEAR, EVALUATE), id="an evaluation without operators of its own"),
 ])  # fmt: skip
 def test_code_that_does_something_else(stack: tuple[CodePlace, ...]) -> None:
     assert not proven(looked(*stack))
@@ -132,26 +129,6 @@ def test_the_wait_after_new_workers_is_theirs() -> None:
     loop.look_all_along()
     (found,) = proven(loop)
     assert (found.cause, found.iterations, found.time_ns) == ("workers_started", 2, 60 * MS)
-
-
-def test_an_evaluation_runs_operators_that_autograd_does_not_go_back_through() -> None:
-    loop = looked(LINEAR, EVALUATE)
-    for number in (3, 9):
-        for count in range(4):
-            loop.add("aten::linear", 10 * number + count + 0.2, 0.5)
-    (found,) = proven(loop)
-    assert (found.cause, found.iterations, found.time_ns) == ("evaluation", 2, 10 * MS)
-    assert found.place is not None
-    assert found.place.function == "evaluate"
-
-
-def test_a_function_that_trains_is_no_evaluation_whatever_its_name() -> None:
-    loop = WrittenLoop(forward_at_ms=1)
-    for number in range(12):
-        for count in range(1, 5):
-            loop.look(10 * number + count, LINEAR, TRAIN_STEP, TRAIN)
-    loop.look_all_along()
-    assert not proven(loop)
 
 
 @pytest.mark.parametrize(("first", "found"), [(5, 8 * MS), (20, 0)])

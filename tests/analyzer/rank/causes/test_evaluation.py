@@ -1,0 +1,50 @@
+"""A model that runs without a backward pass now and then, beside what only looks like that."""
+
+import pytest
+from fleetprof_api.report.rank_tables import KnownCause
+from fleetprof_api.samples import CodePlace
+from harness.traces.written_loop import TRAIN, WrittenLoop
+
+MS = 1_000_000
+SCORE = CodePlace(file="/home/me/train.py", function="score", line=70)
+
+
+def found(
+    in_iterations: range | tuple[int, ...],
+    name: str = "aten::linear",
+    count: int = 4,
+    first_ms: float = 1,
+    *,
+    gpu: bool = False,
+) -> list[KnownCause]:
+    """`count` operators of 0.5 ms, each begins 1 ms after the one before."""
+    loop = WrittenLoop(gpu=gpu)
+    for number in in_iterations:
+        for index in range(count):
+            loop.add(name, 10 * number + first_ms + index, 0.5)
+            loop.look(10 * number + first_ms + index + 0.4, SCORE, TRAIN)
+    loop.look_all_along()
+    return [one for one in loop.causes() if one.cause == "evaluation"]
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_its_layers_run_alone(gpu: bool) -> None:
+    (one,) = found((3, 9), gpu=gpu)
+    assert (one.iterations, one.time_ns, one.longest_ns) == (2, 2 * 3.5 * MS, 3.5 * MS)
+    assert one.place is not None
+    assert one.place.function == "score"
+
+
+def test_beside_what_trains_they_count_by_themselves() -> None:
+    (one,) = found((3, 9), first_ms=4.2)  # the third lies inside the one that trains
+    assert one.time_ns == 2 * 3 * 0.5 * MS
+
+
+@pytest.mark.parametrize(("in_iterations", "name", "count"), [
+    pytest.param(range(12), "aten::linear", 4, id="a teacher beside the model"),
+    pytest.param((3, 9), "aten::conv2d", 4, id="another model"),
+    pytest.param((3, 9), "aten::randn", 4, id="no layer"),
+    pytest.param((3, 9), "aten::linear", 2, id="two operators"),
+])  # fmt: skip
+def test_what_is_none(in_iterations: range | tuple[int, ...], name: str, count: int) -> None:
+    assert not found(in_iterations, name, count)
