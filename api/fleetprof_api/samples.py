@@ -113,6 +113,7 @@ class RankSamples(msgspec.Struct, kw_only=True):
     places: list[CodePlace] = []
     collections: CollectionColumns = msgspec.field(default_factory=CollectionColumns)
     stacks: list[list[int]] = []  # indices into `places`, the innermost frame first
+    host_cores: int | None = None  # of the machine that the sidecar runs on
     usable_cores: int | None = None  # the process' affinity
     cpu_limit_millicores: int | None = None  # its control group's quota; null: none
     torch_threads: int | None = None  # torch.get_num_threads()

@@ -14,6 +14,7 @@ from fleetprof_api.report.report_tables import Ns, WorkClassName
 KnownCauseName = Literal[
     "repeated_reduction",
     "small_collectives",
+    "few_cores",
     "garbage_collection",
     "compilation",
     "workers_started",
@@ -84,6 +85,7 @@ class KnownCause(msgspec.Struct, kw_only=True, frozen=True):
         int, Meta(description="of the iterations (on a GPU while it is idle), that it takes at most", ge=0)
     ]
     count: Annotated[int, Meta(description="how often; the table says what is counted", ge=0)] = 0
+    of: Annotated[int, Meta(description="of how many; the table says of what", ge=0)] = 0
     iterations: Annotated[int, Meta(description="in how many iterations it was seen", ge=0)] = 0
     longest_ns: Annotated[int, Meta(description="the longest one, ns", ge=0)] = 0
     message_bytes: Annotated[int | None, Meta(description="mean size of the collectives; null: not recorded")] = None

@@ -4,6 +4,7 @@ Guarantees: columns stay of equal length and bounded, whatever the agent sends (
 agent_messages.py); rows are in time order without repetition, because datagrams may come twice or out of order.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -78,6 +79,7 @@ class RankRecorder:
             pid=capture.terms.pid,
             host_name=pod.host_name,
             node_name=pod.node_name,
+            host_cores=os.cpu_count(),
             samples_per_iteration=pod.samples_per_iteration,
             agent=capture.terms.has_agent,
             steps_per_iteration=capture.terms.steps_per_iteration,

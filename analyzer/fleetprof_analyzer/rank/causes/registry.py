@@ -12,6 +12,7 @@ from fleetprof_api.report.rank_tables import KnownCause, KnownCauseName
 from fleetprof_analyzer.rank.causes.collector import find_collector
 from fleetprof_analyzer.rank.causes.compilation import find_compilations
 from fleetprof_analyzer.rank.causes.evaluation import find_evaluation
+from fleetprof_analyzer.rank.causes.few_cores import find_few_cores
 from fleetprof_analyzer.rank.causes.gradient_reductions import find_repeated_reductions
 from fleetprof_analyzer.rank.causes.known_code import LOGS, SAVES
 from fleetprof_analyzer.rank.causes.loader_workers import find_worker_starts
@@ -63,6 +64,15 @@ CAUSE_RULES: Final = (
         50,
         "causes/metrics_reduced",
         ("exposed_communication", "synchronization", "python", "launch_bound"),
+    ),
+    CauseRule(
+        "few_cores",
+        "an affinity or a limit of the control group below the machine's cores, and a training thread that waits for a "
+        "core for 5 % of the samples; half a core of the machine is idle, or one core is all that it may use",
+        find_few_cores,
+        50,
+        "causes/one_core",
+        ("data_loading", "cpu_contention", "python", "launch_bound"),
     ),
     CauseRule(
         "compilation",

@@ -43,6 +43,11 @@ def _say_reductions(known: KnownCause, _of_iterations: int) -> str:
     )
 
 
+def _say_cores(known: KnownCause, _of_iterations: int) -> str:
+    cores = f"{known.count / 1000:g} of the machine's {known.of / 1000:g} cores"
+    return f"the process and its workers may use {cores}, and the training thread waits for one"
+
+
 def _say_small(known: KnownCause, _of_iterations: int) -> str:
     if known.message_bytes is None:
         size = "that carry little (their sizes were not recorded)"
@@ -74,6 +79,12 @@ CAUSE_WORDS: Final[Mapping[KnownCauseName, CauseWords]] = {
         "put the values into one tensor and reduce it once, and only where they are read: every n-th iteration "
         "(Lightning: self.log without sync_dist=True in each step)",
         ("sync_dist=True",),
+    ),
+    "few_cores": CauseWords(
+        _say_cores,
+        "allow it more cores (taskset, numactl, os.sched_setaffinity, OMP_PROC_BIND=false; Slurm: --cpus-per-task; in "
+        "a pod its CPU limit); more workers would share the same ones",
+        ("taskset", "os.sched_setaffinity", "OMP_PROC_BIND=false", "--cpus-per-task"),
     ),
     "compilation": CauseWords(
         _in_iterations("torch.compile compiles again"),
