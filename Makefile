@@ -158,6 +158,7 @@ lint: base webui  ## Check style, types, who imports whom, and that generated fi
 	.venv/bin/mypy tests/e2e/kubernetes/conftest.py
 	.venv/bin/lint-imports
 	$(PYTHON) api/generate.py --check
+	$(PYTHON) analyzer/guards_page.py --check
 	$(PYTHON) crds/generate.py --check
 	$(PYTHON) charts/generate.py --check
 	$(PYTHON) webui/generate.py --check
@@ -191,6 +192,7 @@ bench-real: torch  ## Capture real programs of well-known packages; judge their 
 
 generate: base  ## Make the generated files again
 	$(PYTHON) api/generate.py
+	$(PYTHON) analyzer/guards_page.py
 	$(PYTHON) crds/generate.py
 	$(PYTHON) charts/generate.py
 	$(PYTHON) webui/generate.py

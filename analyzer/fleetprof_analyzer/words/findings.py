@@ -46,6 +46,7 @@ def _say(found: MeasuredFinding, stragglers: Stragglers | None) -> Finding:
         ranks=found.ranks,
         names=found.names,
         place=found.place,
+        part="" if found.guard is None else found.guard.part,
     )
 
 

@@ -10,11 +10,11 @@ from fleetprof_api.report.report_tables import IdlePlace
 
 from fleetprof_analyzer.job.findings.findings import READING_OPERATORS
 from fleetprof_analyzer.job.findings.found import IdleDevice, IdleKind
+from fleetprof_analyzer.job.findings.guards import MOST_OF_A_PLACE
 from fleetprof_analyzer.words.code_places import name_code_place
 
 READ_LESS: Final = "keep losses and metrics on the device, and read them (.item(), .cpu(), print) only now and then"
 _LONGEST: Final = 60
-_MOST_PERMILLE: Final = 500
 _MESSAGES: Final[dict[IdleKind, str]] = {
     "data_loading": "the GPU waits for the next batch",
     "synchronization": "the host waits for the GPU, which then has nothing left to do",
@@ -79,7 +79,7 @@ def _say_place(place: IdlePlace, permille: int) -> str:
     ends += [f"before {_short(place.before_work)} on stream {place.before_stream}"] if place.before_work else []
     if not between and not ends:
         return ""
-    part = "most of it" if permille >= _MOST_PERMILLE else f"{permille // 10} % of it"
+    part = "most of it" if MOST_OF_A_PLACE.allows(permille, 1000) else f"{permille // 10} % of it"
     return f", {part}{between}{',' if between and ends else ''}{' ' if ends else ''}{' and '.join(ends)}"
 
 

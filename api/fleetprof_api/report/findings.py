@@ -3,12 +3,14 @@
 Guarantees: part of `report.json` and its schema; a finding names the measure that it rests on.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
 from fleetprof_api.report.code_place import PlaceInCode
+
+PartOfTime = Literal["idle", "host", "communication", "copies", "iterations", "cores", "ranks", ""]
 
 
 class Finding(msgspec.Struct, kw_only=True, frozen=True):
@@ -24,4 +26,11 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
     value_ns: Annotated[int | None, Meta(description="its value, ns, summed over ranks")] = None
     ranks: Annotated[list[int], Meta(description="ranks where it is most, at most 8; empty: all alike")] = []
     names: Annotated[list[str], Meta(description="events that show it, at most 5")] = []
+    part: Annotated[
+        PartOfTime,
+        Meta(
+            description="of the time, what it is about: devices that are idle (host: because of their host), time that "
+            'nothing hides, iterations, waits for a core, ranks that wait for each other; "": not said'
+        ),
+    ] = ""
     place: Annotated[PlaceInCode | None, Meta(description="line of code that most of it is at; null: not known")] = None

@@ -10,13 +10,10 @@ from typing import Final
 from fleetprof_api.report.report_tables import CommunicationStatistics
 from fleetprof_api.report.stragglers import Stragglers
 
+from fleetprof_analyzer.job.findings import guards
 from fleetprof_analyzer.job.findings.found import ExposedCommunication
 
-_LEAST_TRANSFER: Final = 0.5  # of the time in collectives; else it is waiting
-_LEAST_BUBBLES: Final = 0.5  # of the time that nothing hides
-_LEAST_KNOWN: Final = 0.5  # of the time in collectives whose sizes are known
 _SMALL_BYTES: Final = 1 << 20  # below it, larger messages would help (docs/measures.md#findings)
-_FEW_CALLS: Final = 1.5  # of an iteration: there is nothing that could become one message
 _BUCKETED: Final = frozenset(("all_reduce", "reduce_scatter", "all_gather"))
 
 
@@ -37,9 +34,9 @@ def judge_exposed(
     if found is None or transfer_share is None:
         return ExposedCommunication("not_known", ranks=ranks)
     bubbles = found.pipeline
-    if bubbles is not None and bubbles.share >= _LEAST_BUBBLES * exposed:
+    if bubbles is not None and guards.SCHEDULE.allows(bubbles.share, exposed):
         return ExposedCommunication("schedule", pipeline=bubbles)
-    if transfer_share < _LEAST_TRANSFER:
+    if not guards.SENDING.allows(transfer_share, 1):
         return ExposedCommunication("waiting")
     if on_host:
         return ExposedCommunication("on_host")
@@ -51,10 +48,10 @@ def _mean_bytes(rows: Sequence[CommunicationStatistics], iterations: int) -> flo
     bucketed = [row for row in rows if row.kind in _BUCKETED]
     known = [(row.message_bytes, row.count, row.total_ns) for row in bucketed if row.message_bytes is not None]
     whole, calls = sum(row.total_ns for row in rows), sum(count for _, count, _ in known)
-    if not calls or sum(total for _, _, total in known) < _LEAST_KNOWN * whole:
+    if not calls or not guards.SIZES.allows(sum(total for _, _, total in known), whole):
         return None
     mean = sum(size * count for size, count, _ in known) / calls
     of_rank = sum(row.count / max(1, row.ranks) for row in bucketed if row.message_bytes is not None)
-    if mean < _SMALL_BYTES and iterations and of_rank < _FEW_CALLS * iterations:
+    if mean < _SMALL_BYTES and iterations and not guards.LARGER_MESSAGES.allows(of_rank, iterations):
         return None
     return mean

@@ -13,8 +13,10 @@ from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.report import KindTotal, Rank, Report
 from fleetprof_api.report.stragglers import Stragglers
 
+from fleetprof_analyzer.job.findings import guards
 from fleetprof_analyzer.job.findings.exposed import judge_exposed
 from fleetprof_analyzer.job.findings.found import ExposedCopies, HeldUp, IdleDevice, IdleKind, MeasuredFinding
+from fleetprof_analyzer.job.findings.guards import SentenceGuard
 from fleetprof_analyzer.job.findings.host_findings import find_host_findings, find_longest_place
 from fleetprof_analyzer.job.findings.idle_place import find_worst_place, find_zero_grad, operators_of
 from fleetprof_analyzer.job.findings.known_causes import find_proven_causes, leave_out_explained
@@ -24,39 +26,34 @@ _MOST: Final = 6
 _MOST_RANKS: Final = 8
 _MOST_NAMES: Final = 5
 _SAMPLED_PERMILLE: Final = 500
-_UNEVEN: Final = 2  # a rank stands out that has this many times the share of the median rank
 _FEWEST_UNEVEN: Final = 3
+_LEAST_UNEVEN: Final = 0.0005  # of its time: what the median rank has at least, for another to stand out
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One idle cause that is worth a finding from `least_permille` of the devices' time on."""
+    """An idle cause that is worth a finding from its guard's share of the devices' time on."""
 
     kind: IdleKind
-    measure: str
-    least_permille: int
+    guard: SentenceGuard
     time_ns: Callable[[IdleCauses], int]
 
 
 _RULES: Final = (
-    _Rule("data_loading", "idle_ns.data_loading", 30, lambda idle: idle.data_loading),
-    _Rule("synchronization", "idle_ns.synchronization", 20, lambda idle: idle.synchronization),
+    _Rule("data_loading", guards.DATA_LOADING, lambda idle: idle.data_loading),
+    _Rule("synchronization", guards.SYNCHRONIZATION, lambda idle: idle.synchronization),
     _Rule(
-        "launch_bound", "idle_ns.launching + host_operators + host_runtime", 80,
-        lambda idle: idle.launching + idle.host_operators + idle.host_runtime,
+        "launch_bound", guards.LAUNCH_BOUND, lambda idle: idle.launching + idle.host_operators + idle.host_runtime
     ),
-    _Rule("python", "idle_ns.host_python", 50, lambda idle: idle.host_python),
-    _Rule("allocation", "idle_ns.host_allocation", 20, lambda idle: idle.host_allocation),
-    _Rule("optimizer", "idle_ns.optimizer", 30, lambda idle: idle.optimizer),
-    _Rule("waiting", "idle_ns.waiting - waiting_short", 50, lambda idle: idle.waiting - idle.waiting_short),
+    _Rule("python", guards.PYTHON, lambda idle: idle.host_python),
+    _Rule("allocation", guards.ALLOCATION, lambda idle: idle.host_allocation),
+    _Rule("optimizer", guards.OPTIMIZER, lambda idle: idle.optimizer),
+    _Rule("waiting", guards.WAITING, lambda idle: idle.waiting - idle.waiting_short),
 )  # fmt: skip
 READING_OPERATORS: Final = frozenset(
     f"aten::{name}" for name in ("item", "_local_scalar_dense", "is_nonzero", "nonzero", "equal", "masked_select")
 )
 """That wait for a device to read a value from it."""
-_COMMUNICATION_PERMILLE: Final = 100
-_COPIES_PERMILLE: Final = 30
-_STRAGGLER_PERMILLE: Final = 10
 _UNEXPLAINED: Final = 1.5
 
 
@@ -97,7 +94,7 @@ def _idle(
         return None
     time_ns = rule.time_ns(total.idle_ns)
     permille = max(1000 * time_ns // total.time_ns.span, replayed.get(rule.kind, 0))
-    if permille < rule.least_permille:
+    if not rule.guard.allows(permille, 1000):
         return None
     uneven = _uneven(ranks, lambda rank: 0 if rank.idle_ns is None else rule.time_ns(rank.idle_ns))
     chosen = [rank for rank in ranks if not uneven or rank.rank in uneven]
@@ -108,8 +105,9 @@ def _idle(
         facts=IdleDevice(
             rule.kind, place, place_permille, find_zero_grad(place, chosen) if rule.kind == "optimizer" else ""
         ),
+        guard=rule.guard,
         gain_permille=permille,
-        measure=f"totals.{rule.measure}",
+        measure=f"totals.{rule.guard.figure}",
         value_ns=time_ns,
         ranks=uneven,
         names=list(dict.fromkeys([*names.get(rule.kind, []), *around]))[:_MOST_NAMES],
@@ -126,7 +124,7 @@ def _that_read(report: Report) -> list[str]:
 def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> list[MeasuredFinding]:
     exposed, span = total.time_ns.exposed_communication, total.time_ns.span
     permille = 1000 * exposed // span if span > 0 else 0
-    if permille < _COMMUNICATION_PERMILLE:
+    if not guards.EXPOSED_COMMUNICATION.allows(exposed, span):
         return []
     longest = [f"{row.kind} {row.group}".strip() for row in report.communication[:_MOST_NAMES]]
     return [
@@ -140,6 +138,7 @@ def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> l
                 on_host=total.kind == "cpu",
                 iterations=max((len(rank.iterations) for rank in ranks), default=0),
             ),
+            guard=guards.EXPOSED_COMMUNICATION,
             gain_permille=permille,
             measure="totals.time_ns.exposed_communication",
             value_ns=exposed,
@@ -152,13 +151,14 @@ def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> l
 def _copies(total: KindTotal, ranks: Sequence[Rank]) -> list[MeasuredFinding]:
     exposed, span = total.time_ns.exposed_memory, total.time_ns.span
     permille = 1000 * exposed // span if span > 0 else 0
-    if permille < _COPIES_PERMILLE:
+    if not guards.EXPOSED_COPIES.allows(exposed, span):
         return []
     pageable = any(copy.pageable for rank in ranks for copy in rank.copies)
     return [
         MeasuredFinding(
             kind="exposed_copies",
             facts=ExposedCopies(pageable),
+            guard=guards.EXPOSED_COPIES,
             gain_permille=permille,
             measure="totals.time_ns.exposed_memory",
             value_ns=exposed,
@@ -185,12 +185,13 @@ def _straggler(found: Stragglers | None, ranks: Sequence[Rank]) -> list[Measured
     if found is None or found.verdict in ("nobody", "not_judged"):
         return []
     permille = round(1000 * found.gain)
-    if permille < _STRAGGLER_PERMILLE:
+    if not guards.HELD_UP.allows(permille, 1000):
         return []
     return [
         MeasuredFinding(
             kind=found.verdict,
             facts=HeldUp(),
+            guard=guards.HELD_UP,
             gain_permille=permille,
             measure="stragglers",
             place=_place(found, ranks),
@@ -204,5 +205,5 @@ def _uneven(ranks: Sequence[Rank], time_ns: Callable[[Rank], int]) -> list[int]:
     shares = sorted((time_ns(rank) / max(1, rank.time_ns.span), rank.rank) for rank in ranks if rank.rank is not None)
     if len(shares) < _FEWEST_UNEVEN:
         return []
-    middle = shares[len(shares) // 2][0]
-    return [rank for share, rank in reversed(shares) if share > max(_UNEVEN * middle, 0.001)][:_MOST_RANKS]
+    middle = max(shares[len(shares) // 2][0], _LEAST_UNEVEN)
+    return [rank for share, rank in reversed(shares) if guards.UNEVEN.allows(share, middle)][:_MOST_RANKS]

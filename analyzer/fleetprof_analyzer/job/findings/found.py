@@ -12,6 +12,8 @@ from fleetprof_api.report.rank_tables import KnownCause
 from fleetprof_api.report.report_tables import IdlePlace, StageName
 from fleetprof_api.report.stragglers import PipelineBubbles
 
+from fleetprof_analyzer.job.findings.guards import SentenceGuard
+
 IdleKind = Literal[
     "data_loading", "synchronization", "launch_bound", "python", "allocation", "optimizer", "waiting"
 ]  # fmt: skip
@@ -127,10 +129,11 @@ Facts = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredFinding:
-    """One thing that costs the job time; fields as those of the report's finding."""
+    """One thing that costs the job time; fields as those of the report's finding. `guard` is what justifies it."""
 
     kind: str
     facts: Facts
+    guard: SentenceGuard | None = None
     gain_permille: int
     measure: str
     value_ns: int | None = None

@@ -12,12 +12,9 @@ from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report import Rank
 from fleetprof_api.report.report_tables import Silence
 
+from fleetprof_analyzer.job.findings import guards
 from fleetprof_analyzer.job.findings.found import FullHosts, HostLoading, HostSilence, MeasuredFinding, WaitsForCores
 
-_DATA_PERMILLE: Final = 30
-_HOST_PERMILLE: Final = 50
-_WAITED_PERMILLE: Final = 100
-_FULL_PERMILLE: Final = 950
 _FEWEST_COMPARED: Final = 5  # iterations
 
 
@@ -32,11 +29,12 @@ def _loading(ranks: Sequence[Rank]) -> MeasuredFinding | None:
     # Waits before the first operator lie outside of `span`, and those of other threads outside of the iterations.
     wholes = [max(rank.time_ns.span, _in_iterations(rank), time) for rank, time in zip(ranks, times, strict=True)]
     permille = _median_permille(times, wholes)
-    if permille < _DATA_PERMILLE:
+    if not guards.HOST_LOADING.allows(permille, 1000):
         return None
     return MeasuredFinding(
         kind="data_loading",
         facts=HostLoading(len(ranks)),
+        guard=guards.HOST_LOADING,
         gain_permille=permille,
         measure="ranks.data_loading_ns",
         value_ns=sum(times),
@@ -65,12 +63,13 @@ def _silent_place(rank: Rank) -> PlaceInCode | None:
 def _silences(ranks: Sequence[Rank]) -> MeasuredFinding | None:
     times = [_of_stage(rank, "host") for rank in ranks]
     permille = _median_permille(times, [_in_iterations(rank) for rank in ranks])
-    if permille < _HOST_PERMILLE:
+    if not guards.HOST_SILENCE.allows(permille, 1000):
         return None
     longest = _main_silence(ranks)
     return MeasuredFinding(
         kind="python",
         facts=HostSilence(None if longest is None else (longest.after, longest.before), len(ranks)),
+        guard=guards.HOST_SILENCE,
         gain_permille=permille,
         measure="ranks.stages.host",
         value_ns=sum(times),
@@ -85,11 +84,12 @@ def _cores(ranks: Sequence[Rank]) -> MeasuredFinding | None:
         return _full_hosts(ranks)
     waited = [one.waited_ns or 0 for one in used]
     permille = _median_permille(waited, [one.sampled_ns for one in used])
-    if permille < _WAITED_PERMILLE:
+    if not guards.WAITS_FOR_CORES.allows(permille, 1000):
         return None
     return MeasuredFinding(
         kind="cpu_contention",
         facts=WaitsForCores(len(ranks)),
+        guard=guards.WAITS_FOR_CORES,
         gain_permille=permille,
         measure="ranks.cores.waited_ns",
         value_ns=sum(waited),
@@ -100,16 +100,17 @@ def _full_hosts(ranks: Sequence[Rank]) -> MeasuredFinding | None:
     """Where the threads were not sampled: all hosts are full, and iterations that do the same differ in length."""
     busy = [rank.cores.host_busy_permille for rank in ranks if rank.cores is not None]
     known = [permille for permille in busy if permille is not None]
-    if not known or len(known) < len(ranks) or min(known) < _FULL_PERMILLE:
+    if not known or len(known) < len(ranks) or not guards.FULL_HOSTS.allows(min(known), 1000):
         return None
     lengths = [[one.duration_ns for one in rank.iterations if one.complete is not False] for rank in ranks]
     longer = [sum(each) - min(each) * len(each) if len(each) >= _FEWEST_COMPARED else 0 for each in lengths]
     permille = _median_permille(longer, [sum(each) for each in lengths])
-    if permille < _WAITED_PERMILLE:
+    if not guards.UNEVEN_ITERATIONS.allows(permille, 1000):
         return None
     return MeasuredFinding(
         kind="cpu_contention",
         facts=FullHosts(median_low(known), len(ranks)),
+        guard=guards.UNEVEN_ITERATIONS,
         gain_permille=permille,
         measure="ranks.cores.host_busy_permille",
         value_ns=sum(longer),
@@ -141,7 +142,7 @@ def _main_silence(ranks: Sequence[Rank]) -> Silence | None:
     if not found:
         return None
     longest, rank = max(found, key=lambda one: one[0].time_ns)
-    return longest if 2 * longest.time_ns >= _of_stage(rank, "host") else None
+    return longest if guards.SILENCE_BETWEEN.allows(longest.time_ns, _of_stage(rank, "host")) else None
 
 
 def find_longest_place(ranks: Sequence[Rank]) -> PlaceInCode | None:

@@ -12,9 +12,9 @@ from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.report import Rank
 from fleetprof_api.report.report_tables import IdlePlace
 
+from fleetprof_analyzer.job.findings.guards import PART_OF_A_PLACE, ZERO_GRAD
+
 _ZEROES: Final = re.compile(r"^aten::(?:_foreach_)?zero_$")
-_LEAST_PERMILLE: Final = 250
-"""A place with less of it is no answer to where it lies."""
 
 
 def find_worst_place(
@@ -27,7 +27,7 @@ def find_worst_place(
     place, rank = max(places, key=lambda one: one[0].time_ns)
     whole_ns = 0 if rank.idle_ns is None else time_ns(rank.idle_ns)
     permille = min(1000 * place.time_ns // whole_ns, 1000) if whole_ns else 0
-    return (place, permille) if permille >= _LEAST_PERMILLE else (None, 0)
+    return (place, permille) if PART_OF_A_PLACE.allows(permille, 1000) else (None, 0)
 
 
 def find_zero_grad(place: IdlePlace | None, ranks: Sequence[Rank]) -> Literal["", "zeroes", "drops"]:
@@ -37,7 +37,7 @@ def find_zero_grad(place: IdlePlace | None, ranks: Sequence[Rank]) -> Literal[""
     times = Counter[str]()
     for stage in (stage for rank in ranks if rank.stages is not None for stage in rank.stages.stages):
         times[stage.stage] += stage.time_ns
-    return "drops" if times["zero_grad"] > times["optimizer"] else ""
+    return "drops" if ZERO_GRAD.allows(times["zero_grad"], max(times["optimizer"], 1)) else ""
 
 
 def operators_of(place: IdlePlace) -> list[str]:

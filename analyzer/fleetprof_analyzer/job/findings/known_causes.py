@@ -13,11 +13,22 @@ from fleetprof_api.report.report import Rank
 from fleetprof_api.report.stragglers import Cause, Stragglers
 
 from fleetprof_analyzer.job.findings.found import MeasuredFinding, ProvenCause
+from fleetprof_analyzer.job.findings.guards import SentenceGuard
 from fleetprof_analyzer.rank.causes.registry import CAUSE_RULES, CauseRule
 
 _EXPLAINS: Final = 0.5  # of what another finding takes
 _OF_STRAGGLERS: Final[Mapping[KnownCauseName, Cause]] = {"garbage_collection": "garbage_collection"}
 """What a verdict on stragglers calls it."""
+CAUSE_GUARDS: Final[Mapping[KnownCauseName, SentenceGuard]] = {
+    rule.name: SentenceGuard(
+        place=f"finding {rule.name}",
+        figure="ranks.causes.time_ns",
+        whole="the median rank's iterations",
+        least_permille=rule.least_permille,
+        part="host",
+    )
+    for rule in CAUSE_RULES
+}
 
 
 def find_proven_causes(ranks: Sequence[Rank], stragglers: Stragglers | None) -> list[MeasuredFinding]:
@@ -55,12 +66,14 @@ def _find(rule: CauseRule, ranks: Sequence[Rank]) -> MeasuredFinding | None:
     ]
     here = [(one, rank) for one, rank in zip(known, ranks, strict=True) if one is not None]
     permille = median_low(shares) if shares else 0
-    if not here or permille < rule.least_permille:
+    guard = CAUSE_GUARDS[rule.name]
+    if not here or not guard.allows(permille, 1000):
         return None
     most, rank = max(here, key=lambda one: (one[0].place is not None, one[0].time_ns))
     return MeasuredFinding(
         kind=rule.name,
         facts=ProvenCause(most, len(rank.iterations)),
+        guard=guard,
         gain_permille=permille,
         measure="ranks.causes",
         value_ns=sum(one.time_ns for one, _ in here),

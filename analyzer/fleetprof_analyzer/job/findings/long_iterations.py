@@ -13,8 +13,8 @@ from fleetprof_api.report.report import Rank
 from fleetprof_api.report.report_tables import LongIterations, Stages
 
 from fleetprof_analyzer.job.findings.found import MeasuredFinding, SomeLongIterations
+from fleetprof_analyzer.job.findings.guards import LONG_ITERATIONS
 
-_LEAST_PERMILLE: Final = 100
 # Where ranks wait for each other; a wait that lies in several stages has none.
 _WAITING: Final = ("backward", "optimizer", None)
 
@@ -30,7 +30,7 @@ def find_long_iterations(ranks: Sequence[Rank]) -> MeasuredFinding | None:
     longer = [_longer_ns(rank, found, numbers) for rank, found in known]
     spans = [sum(one.duration_ns for one in rank.iterations) for rank, _ in known]
     permille = median_low([1000 * time // max(1, span) for time, span in zip(longer, spans, strict=True)])
-    if permille < _LEAST_PERMILLE:
+    if not LONG_ITERATIONS.allows(permille, 1000):
         return None
     # Where one rank pauses the others are long too, in the collective that they wait in.
     rank, found = max(zip(longer, known, strict=True), key=lambda one: (one[1][1].stage not in _WAITING, one[0]))[1]
@@ -44,6 +44,7 @@ def find_long_iterations(ranks: Sequence[Rank]) -> MeasuredFinding | None:
             every=_find_distance(sorted(numbers), [one.index for one in rank.iterations]),
             stage=found.stage,
         ),
+        guard=LONG_ITERATIONS,
         gain_permille=permille,
         measure="ranks.stages.long_iterations",
         value_ns=sum(longer),

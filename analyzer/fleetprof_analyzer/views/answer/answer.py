@@ -13,6 +13,7 @@ from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Stragglers, Undecided
 
+from fleetprof_analyzer.job.findings import guards
 from fleetprof_analyzer.views.answer.lateness import say_lateness
 from fleetprof_analyzer.views.answer.time_spent import OF_CAUSES, is_proven, say_time
 from fleetprof_analyzer.views.text import duration, percent, plain, share
@@ -27,14 +28,11 @@ _NAMED: Final = ("straggler", "heavy_stage", "slow_link", "moving_imbalance")
 _OF_NOBODY: Final = ("heavy_stage", "moving_imbalance")
 """Nobody's fault: what is worth more is said first."""
 _LONG: Final = "long_iterations"
-_OF_PARTS: Final = ("exposed_communication", "exposed_copies", _LONG)
-"""The answer says what they say."""
+_OF_PARTS: Final = ("communication", "copies", "iterations")
+"""The answer says what findings about them say."""
 _SAID: Final = ("stragglers", OF_CAUSES)
-_OF_HOST: Final = ("python", "launch_bound", "optimizer")
 _UNKNOWN: Final = "unknown_device"
 _UNTIMED: Final = "The traces hold no work whose time could be measured."
-_LEAST_SILENCE: Final = 0.05
-"""Of the iterations."""
 _MOST_EVIDENCE: Final = 6
 _MOST_WORDS: Final = 700
 
@@ -86,7 +84,7 @@ def _find_more(report: Report) -> Finding | None:
     if not report.findings or report.findings[0].measure == "stragglers" or report.stragglers is None:
         return None
     first = report.findings[0]
-    return first if first.gain_permille > 1000 * report.stragglers.gain else None
+    return first if guards.MORE_ELSEWHERE.allows(first.gain_permille / 1000, report.stragglers.gain) else None
 
 
 def _say_more(more: Finding | None, *, first: bool) -> tuple[str, str]:
@@ -151,7 +149,7 @@ def _evidence(report: Report) -> list[str]:
         for silence in (_long_silences(report) if _is_hosts(report) else [])[:2]
     ]
     first = report.findings[0] if report.findings else None
-    if not evidence and first is not None and first.measure not in _SAID and first.kind not in _OF_PARTS:
+    if not evidence and first is not None and first.measure not in _SAID and first.part not in _OF_PARTS:
         evidence.append(f"{say_finding(first)}.")
     return evidence
 
@@ -159,7 +157,7 @@ def _evidence(report: Report) -> list[str]:
 def _long_silences(report: Report) -> list[SilenceInWords]:
     """Those that take a part of the iterations which is worth a word."""
     whole = sum(time for _, time, _ in add_stages(report.ranks))
-    return [silence for silence in find_silences(report.ranks) if silence.time_ns >= _LEAST_SILENCE * whole]
+    return [silence for silence in find_silences(report.ranks) if guards.LONG_SILENCE.allows(silence.time_ns, whole)]
 
 
 def _of_stragglers(found: Stragglers) -> list[str]:
@@ -182,8 +180,8 @@ def _is_hosts(report: Report) -> bool:
         return False
     if is_proven(report):
         return False
-    first = report.findings[0].kind if report.findings else ""
-    return first in _OF_HOST or all(rank.kind == "cpu" for rank in report.ranks)
+    first = report.findings[0].part if report.findings else ""
+    return first == "host" or all(rank.kind == "cpu" for rank in report.ranks)
 
 
 def _next_step(report: Report) -> str:

@@ -3,13 +3,15 @@
 Guarantees: pure; shares are the report's; of several kinds of ranks those with GPUs speak.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fleetprof_api.report.code_place import PlaceInCode
+from fleetprof_api.report.findings import PartOfTime
 from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.report import KindTotal, Rank, Report
 
+from fleetprof_analyzer.job.findings import guards
 from fleetprof_analyzer.views.text import percent, plain, share
 from fleetprof_analyzer.views.words.causes_text import add_stages, find_silences, list_causes
 from fleetprof_analyzer.views.words.code_words import in_brackets, name_place
@@ -17,11 +19,10 @@ from fleetprof_analyzer.views.words.finding_words import say_briefly
 from fleetprof_analyzer.views.words.launches_text import find_sampled
 from fleetprof_analyzer.views.words.window_words import name_lost_work
 
-_SMALL: Final = 0.1
-"""Of the time: a part that is no answer to where it goes."""
-_MOST: Final = 0.5
 OF_CAUSES: Final = "ranks.causes"
-_PARTS_OF_FINDINGS: Final = {"exposed_communication": "communication", "exposed_copies": "copies"}
+_PARTS: Final[Mapping[PartOfTime, str]] = {
+    "idle": "idle", "host": "idle", "communication": "communication", "copies": "copies",
+}  # fmt: skip
 _STAGES: Final = {"host, between stages": "the host between stages", "other": "other operators"}
 
 
@@ -50,7 +51,7 @@ def _say_proven(report: Report) -> str:
 def _say_device(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
     unrecorded, span = total.time_ns.unrecorded, total.time_ns.span
     sentence = _say_recorded(report, total, ranks)
-    if unrecorded < _SMALL * span:
+    if not guards.NOT_RECORDED.allows(unrecorded, span):
         return sentence
     return f"{share(unrecorded, span)} of {_whose(total)} was not recorded: {name_lost_work(total)}. {sentence}"
 
@@ -65,11 +66,11 @@ def _say_recorded(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> st
     lost = {
         "idle": time_ns.idle, "communication": time_ns.exposed_communication, "copies": time_ns.exposed_memory,
     }  # fmt: skip
-    most = _PARTS_OF_FINDINGS.get(report.findings[0].kind, "idle") if report.findings else ""
-    # A finding about a rank says nothing of the parts, and one may be too small to be the answer.
-    if (report.findings and report.findings[0].measure == "stragglers") or not lost.get(most):
+    # A finding about ranks or iterations says nothing of the parts, and one may be too small to be the answer.
+    most = _PARTS.get(report.findings[0].part, "") if report.findings else ""
+    if not lost.get(most):
         most = max(lost, key=lambda name: lost[name])
-    if lost[most] < _SMALL * span:
+    if not guards.LARGEST_PART.allows(lost[most], span):
         longest = report.kernels[0] if report.kernels else None
         busiest = ""
         if longest is not None and longest.name != "(other)":
@@ -91,14 +92,17 @@ def _why_idle(idle_ns: IdleCauses | None, idle: int, ranks: Sequence[Rank], *, b
     if not causes:
         return ""
     first = causes[0]
-    if first.name == "unknown" and first.time_ns >= _MOST * idle:
+    is_most = guards.MOST_OF_IDLE.allows(first.time_ns, idle)
+    if first.name == "unknown" and is_most:
         return f"; {first.row.because}"
     place = ""
     if first.name == "host" and blames:
         # A silence that is shorter than half of this idle time does not explain most of it.
-        longest = next((one for one in find_silences(ranks) if one.time_ns >= _MOST * first.time_ns), None)
+        longest = next(
+            (one for one in find_silences(ranks) if guards.MOSTLY_SILENT.allows(one.time_ns, first.time_ns)), None
+        )
         place = "" if longest is None else f", mostly {longest.words}{in_brackets(longest.place)}"
-    most = "most of it" if first.time_ns >= _MOST * idle else "the largest part"
+    most = "most of it" if is_most else "the largest part"
     return f", {most} ({share(first.time_ns, idle)}) because {first.row.because}{place}"
 
 
@@ -108,7 +112,7 @@ def _which(report: Report) -> str:
         return ""
     exposed = [one.total_ns - one.overlapped_ns for one in rows]
     row = rows[exposed.index(max(exposed))]
-    part = "most of it" if max(exposed) >= _MOST * sum(exposed) else "the largest part of it"
+    part = "most of it" if guards.MOST_OF_COMMUNICATION.allows(max(exposed), sum(exposed)) else "the largest part of it"
     group = f" in group {plain(row.group, 30)}" if row.group else ""
     return f", {part} {plain(row.kind.replace('_', '-'), 30)}{group}"
 
@@ -117,7 +121,7 @@ def _say_host(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
     """Of ranks without GPU: stages where they are known, and what of them is waiting for others."""
     time_ns = total.time_ns
     waits, whose = "", "the ranks'" if total.ranks > 1 else "the rank's"
-    if time_ns.exposed_communication >= _SMALL * time_ns.span:
+    if guards.COLLECTIVES.allows(time_ns.exposed_communication, time_ns.span):
         exposed = share(time_ns.exposed_communication, time_ns.span)
         waits = f"{exposed} of {whose} time goes to collectives, the wait for other ranks included"
     stages = sorted(add_stages(ranks), key=lambda stage: -stage[1])
@@ -128,7 +132,7 @@ def _say_host(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
     shown = [
         f"{percent(100 * time / whole)} is {_STAGES.get(words, words)}{_where(words, ranks, report)}"
         for words, time, _ in stages[:2]
-        if time >= _SMALL * whole
+        if guards.STAGE.allows(time, whole)
     ]
     of_stages = f"of an iteration, {' and '.join(shown)}"
     own = stages[0][0].startswith(("data loading", "host"))

@@ -1,0 +1,1 @@
+"""The sentences that the guards of `job.findings` allow, listed."""

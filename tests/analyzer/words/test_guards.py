@@ -1,0 +1,268 @@
+"""Each sentence about lost time is said from its guard's figure on, and below that what the guard says."""
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import fleetprof_analyzer
+import pytest
+from fleetprof_analyzer.job.findings import guards
+from fleetprof_analyzer.job.findings.findings import find_findings
+from fleetprof_analyzer.job.findings.guards import GUARDS, SentenceGuard
+from fleetprof_analyzer.views.answer.answer import give_answer
+from fleetprof_analyzer.views.words.finding_words import say_finding
+from fleetprof_analyzer.words.findings import say_findings
+from fleetprof_analyzer.words.guards.sentences import SENTENCES
+from fleetprof_api.report.findings import PartOfTime
+from fleetprof_api.report.idle_causes import IdleCauses
+from fleetprof_api.report.report import Iteration, KindTotal, Rank, Report, TimeBreakdown
+from fleetprof_api.report.report_tables import (
+    CommunicationStatistics,
+    CoreUse,
+    IdlePlace,
+    LongIterations,
+    Silence,
+    StageName,
+    Stages,
+    StageTime,
+)
+from fleetprof_api.report.stragglers import PipelineBubbles, Straggler, Stragglers
+from msgspec.structs import replace
+
+ANALYZER = Path(fleetprof_analyzer.__file__).parent
+SPAN = 1_000_000
+Build = Callable[[int], Report]
+
+
+def stages(silence: int = 0, **permille: int) -> Stages:
+    silences = [Silence(after="aten::item", before="aten::to", time_ns=1000 * silence, count=1)] if silence else []
+    names: dict[str, StageName] = {name: name for name in get_args(StageName)}
+    times = [StageTime(stage=names[name], time_ns=1000 * value) for name, value in permille.items()]
+    return Stages(stages=times, iterations=1, silences=silences)
+
+
+def job(
+    kind: Literal["gpu", "cpu"] = "gpu", *, idle: dict[str, int] | None = None,
+    each: list[dict[str, int]] | None = None, rank: dict[str, Any] | None = None, ranks: int = 1,
+    report: dict[str, Any] | None = None, **time: int,
+) -> Report:  # fmt: skip
+    """A report whose times are permille of a span; `each`: the idle causes of each rank."""
+    time_ns = TimeBreakdown(span=SPAN, **{name.rstrip("_"): 1000 * value for name, value in time.items()})
+    causes = each or [idle or {}] * ranks
+    of_ranks = [
+        Rank(rank=number, source=str(number), kind=kind, time_basis="device" if kind == "gpu" else "host",
+             time_ns=time_ns, idle_ns=_causes(one) if kind == "gpu" else None, **(rank or {}))
+        for number, one in enumerate(causes)
+    ]  # fmt: skip
+    total = KindTotal(kind=kind, time_basis=of_ranks[0].time_basis, ranks=len(of_ranks), time_ns=time_ns,
+                      idle_ns=_causes(idle or {}) if kind == "gpu" else None)  # fmt: skip
+    return Report(totals=[total], ranks=of_ranks, **(report or {}))
+
+
+def _causes(permille: dict[str, int]) -> IdleCauses:
+    return IdleCauses(**{name: 1000 * value for name, value in permille.items()})
+
+
+def sent(exposed: int = 300, *, rows: list[CommunicationStatistics] | None = None, **found: Any) -> Report:
+    """A job that sends, with a part of its communication exposed."""
+    verdict = Stragglers(verdict="nobody", **{"transfer_share": 0.8} | found)
+    iterations = [Iteration(index=at, start_ns=at, duration_ns=100_000) for at in range(10)]
+    more = {"stragglers": verdict, "communication": [reduced()] if rows is None else rows}
+    return job(exposed_communication=exposed, rank={"iterations": iterations}, report=more)
+
+
+def reduced(kind: str = "all_reduce", *, total: int = 100, size: int | None = 4096, count: int = 100) -> Any:
+    return CommunicationStatistics(
+        kind=kind, count=count, total_ns=total, min_ns=1, overlapped_ns=0, ranks=1, message_bytes=size
+    )
+
+
+def idle_of(cause: str) -> Build:
+    return lambda permille: job(idle={cause: permille})
+
+
+def waiting_python(permille: int, cause: int = 400) -> Report:
+    place = IdlePlace(kind="python", time_ns=cause * permille, count=1, after="aten::item", before="aten::mm")
+    return job(idle={"host_python": cause}, rank={"idle_places": [place]}, idle_=0)
+
+
+def long_ones(permille: int) -> Report:
+    """One of ten iterations takes longer, by so many permille of all."""
+    usual = 100_000
+    longer = permille * 10 * usual // (1000 - permille) + 1
+    lengths = [usual + (longer if at == 4 else 0) for at in range(10)]
+    iterations = [Iteration(index=at, start_ns=0, duration_ns=each) for at, each in enumerate(lengths)]
+    found = Stages(iterations=10, long_iterations=LongIterations(positions=[4], usual_ns=usual, stage="host"))
+    return job("cpu", rank={"iterations": iterations, "stages": found})
+
+
+def full(busy: int = 1000, longer: int = 300) -> Report:
+    """Iterations of which all but the first take longer: by so many permille of the whole."""
+    rest = 1000 * 1000 // (1000 - longer)
+    iterations = [Iteration(index=at, start_ns=0, duration_ns=each) for at, each in enumerate([1000, *[rest] * 40])]
+    return job("cpu", ranks=2, rank={"iterations": iterations, "cores": CoreUse(host_busy_permille=busy)})
+
+
+def held_up(permille: int, *others: int) -> Report:
+    late = Straggler(rank=0, lateness_ns=9, cause="host", gain=permille / 1000, gain_alone=permille / 1000, peers=1)
+    verdict = Stragglers(verdict="straggler", ranks=[late], gain=permille / 1000, reason="the others wait for rank 0")
+    return job(idle={"host_python": others[0]} if others else {}, ranks=2, report={"stragglers": verdict})
+
+
+class Case(NamedTuple):
+    """`build` makes a report whose figure is so many permille of the whole; `words` are the guard's, `below` too."""
+
+    build: Build
+    words: str
+    below: str = ""
+
+
+CASES: dict[str, Case] = {
+    **{
+        guard.place: Case(idle_of(kind), SENTENCES[guard].words)
+        for kind, guard in (
+            ("data_loading", guards.DATA_LOADING), ("synchronization", guards.SYNCHRONIZATION),
+            ("host_operators", guards.LAUNCH_BOUND), ("host_python", guards.PYTHON), ("optimizer", guards.OPTIMIZER),
+            ("host_allocation", guards.ALLOCATION), ("waiting", guards.WAITING),
+        )
+    },
+    guards.MOST_OF_A_PLACE.place: Case(
+        waiting_python, "most of it between aten::item", "49 % of it between aten::item"
+    ),
+    guards.PART_OF_A_PLACE.place: Case(waiting_python, "25 % of it between aten::item", "between operators"),
+    guards.ZERO_GRAD.place: Case(
+        lambda permille: job(idle={"optimizer": 90}, rank={"stages": stages(zero_grad=permille, optimizer=1000)}),
+        "the GPU waits for zero_grad() on the host", "fused=True",
+    ),
+    guards.UNEVEN.place: Case(
+        lambda permille: job(idle={"data_loading": 83}, each=[{"data_loading": v} for v in (100, 100, permille // 10)]),
+        "most on rank 2",
+    ),
+    guards.EXPOSED_COMMUNICATION.place: Case(lambda permille: sent(permille), "no computation hides the communication"),
+    guards.SENDING.place: Case(
+        lambda permille: sent(transfer_share=permille / 1000), "send fewer and larger messages",
+        "the ranks wait for each other in their collectives",
+    ),
+    guards.SCHEDULE.place: Case(
+        lambda permille: sent(pipeline=PipelineBubbles(share=0.3 * permille / 1000, stages=4)),
+        "by the pipeline's schedule each device waits", "no computation hides",
+    ),
+    guards.SIZES.place: Case(
+        lambda permille: sent(rows=[reduced(total=permille), reduced(total=1000 - permille, size=None)]),
+        "a call on average", "what runs beside the longest",
+    ),
+    guards.LARGER_MESSAGES.place: Case(
+        lambda permille: sent(rows=[reduced(count=permille // 100)]), "send fewer and larger messages",
+        "what runs beside the longest",
+    ),
+    guards.EXPOSED_COPIES.place: Case(lambda permille: job(exposed_memory=permille), "nothing hides copies"),
+    guards.HELD_UP.place: Case(lambda permille: held_up(permille), "What to try for rank 0"),
+    guards.LONG_ITERATIONS.place: Case(long_ones, "1 of 10 iterations takes"),
+    guards.HOST_LOADING.place: Case(
+        lambda permille: job("cpu", rank={"data_loading_ns": 1000 * permille}),
+        "the training thread waits for the next batch",
+    ),
+    guards.HOST_SILENCE.place: Case(
+        lambda permille: job("cpu", rank={"stages": stages(host=permille, forward=1000 - permille)}),
+        "the training thread runs no operator",
+    ),
+    guards.SILENCE_BETWEEN.place: Case(
+        lambda permille: job("cpu", rank={"stages": stages(permille * 4 // 10, host=400, forward=600)}),
+        "no operator, most of it between aten::item and aten::to", "no operator",
+    ),
+    guards.WAITS_FOR_CORES.place: Case(
+        lambda permille: job("cpu", rank={"cores": CoreUse(sampled_ns=SPAN, waited_ns=1000 * permille)}),
+        "the training thread waits for a core",
+    ),
+    guards.FULL_HOSTS.place: Case(lambda permille: full(busy=permille), "all cores of the ranks' hosts are busy"),
+    guards.UNEVEN_ITERATIONS.place: Case(lambda permille: full(longer=permille + 3), "iterations differ in length"),
+    guards.LARGEST_PART.place: Case(
+        lambda permille: job(idle={"host_python": permille}, compute=1000 - permille, idle_=permille),
+        "of the GPU's time is idle", "of the GPU's time is computing",
+    ),
+    guards.NOT_RECORDED.place: Case(
+        lambda permille: job(unrecorded=permille, compute=500, exposed_memory=400), "of the GPU's time was not recorded"
+    ),
+    guards.MOST_OF_IDLE.place: Case(
+        lambda permille: job(idle={"host": permille, "waiting": (1000 - permille) // 2,
+                                   "optimizer": (1000 - permille) // 2}, idle_=1000),
+        "idle, most of it", "idle, the largest part",
+    ),
+    guards.MOSTLY_SILENT.place: Case(
+        lambda permille: job(idle={"host": 600}, rank={"stages": stages(permille * 6 // 10, host=600)}, idle_=600),
+        "mostly between aten::item and aten::to", "has not launched the next work yet.",
+    ),
+    guards.MOST_OF_COMMUNICATION.place: Case(
+        lambda permille: sent(rows=[reduced(total=permille), *(
+            reduced(kind, total=(1000 - permille) // 2) for kind in ("all_gather", "broadcast"))]),
+        "hides, most of it all-reduce", "hides, the largest part of it all-reduce",
+    ),
+    guards.COLLECTIVES.place: Case(
+        lambda permille: job("cpu", exposed_communication=permille), "time goes to collectives", "is operators"
+    ),
+    guards.STAGE.place: Case(
+        lambda permille: job("cpu", rank={"stages": stages(backward=1000 - permille, forward=permille)}), "is forward"
+    ),
+    guards.LONG_SILENCE.place: Case(
+        lambda permille: job("cpu", rank={"stages": stages(permille, host=200, forward=800)}),
+        "The host runs nothing for",
+    ),
+    guards.MORE_ELSEWHERE.place: Case(lambda permille: held_up(100, permille // 10), "can be won elsewhere"),
+}  # fmt: skip
+
+
+def tell(report: Report) -> str:
+    """All that the report says of lost time."""
+    found = find_findings(report)
+    findings = say_findings(found, report.stragglers)
+    answer = give_answer(replace(report, findings=findings))
+    sentences = [part for one in findings for part in (one.message, say_finding(one), one.advice)]
+    tried = [f"What to try for rank {rank}" for one in findings if one.part == "ranks" for rank in one.ranks]
+    return "\n".join([answer.sentence, *answer.evidence, *sentences, *tried])
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.place)
+def test_it_is_said_from_its_least_share_on_and_not_below(guard: SentenceGuard) -> None:
+    assert guard.place in CASES, f"no case against the guard of {guard.place!r}"
+    build, words, below = CASES[guard.place]
+    step = 10 if guard.least_permille >= 1000 else 1  # of figures that are counts or sums of many
+    least = guard.least_permille + (step if guard.more else 0)
+    assert words in tell(build(least)), guard.place
+    less = tell(build(least - step))
+    assert words not in less, guard.place
+    assert below in less, guard.place
+
+
+def test_a_guard_stands_once_and_is_asked_somewhere() -> None:
+    places = [guard.place for guard in GUARDS]
+    assert sorted(set(places)) == sorted(places)
+    assert set(CASES) == set(places)
+    assert [guard.place for guard in GUARDS if guard not in SENTENCES] == []
+    code = "\n".join(path.read_text() for path in ANALYZER.rglob("*.py") if path.name != "guards.py")
+    names = [name for name, value in vars(guards).items() if isinstance(value, SentenceGuard)]
+    assert [name for name in names if name not in code] == []
+
+
+def test_every_finding_is_made_with_its_guard() -> None:
+    """So that its headline speaks of its part of the time, and nobody counts it as another."""
+    bare = [
+        f"{path.relative_to(ANALYZER)}:{call.lineno}"
+        for path in (ANALYZER / "job").rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "MeasuredFinding"
+        if "guard" not in {keyword.arg for keyword in call.keywords}
+    ]
+    assert bare == []
+    of_findings = [guard for guard in GUARDS if guard.place.startswith("finding ") and ":" not in guard.place]
+    assert [guard.place for guard in of_findings if not guard.part] == []
+
+
+@pytest.mark.parametrize("part", get_args(PartOfTime))
+def test_the_headline_speaks_of_the_findings_part_or_of_the_largest(part: PartOfTime) -> None:
+    """A finding whose part is none of the device's time falls into no default."""
+    report = job(idle={"host": 200}, exposed_memory=300, exposed_communication=250, compute=250, idle_=200)
+    (finding,) = say_findings(find_findings(job(exposed_memory=300)), None)
+    sentence = give_answer(replace(report, findings=[replace(finding, part=part)])).sentence
+    words = {"idle": "is idle", "host": "is idle", "communication": "is communication"}.get(part, "is copies")
+    assert words in sentence
