@@ -6,7 +6,6 @@ Guarantees: pure; one bad trace spoils no verdict, and none is left out untold.
 from collections import Counter
 from collections.abc import Sequence
 from statistics import median
-from typing import Final
 
 import numpy as np
 
@@ -23,9 +22,8 @@ from fleetprof_analyzer.job.stragglers.judgement.untold import (
 )
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
+from fleetprof_analyzer.job.stragglers.thresholds import HALF
 from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS, RankOperations
-
-_LEAST_OF_TYPICAL: Final = 0.5
 
 
 def choose_comparable(operations: Sequence[RankOperations]) -> tuple[list[RankOperations], list[Untold]]:
@@ -36,7 +34,7 @@ def choose_comparable(operations: Sequence[RankOperations]) -> tuple[list[RankOp
     if len(distinct) < len(operations):
         left_out.append(WithoutRank(len(operations) - len(distinct)))
     typical = median(len(one.iterations) for one in distinct) if distinct else 0
-    ranks = [one for one in distinct if len(one.iterations) >= max(_LEAST_OF_TYPICAL * typical, 1)]
+    ranks = [one for one in distinct if len(one.iterations) >= max(HALF * typical, 1)]
     short = [one.rank for one in distinct if one not in ranks and one.rank is not None]
     if short and typical:
         left_out.append(TooShort(short))

@@ -18,18 +18,14 @@ from fleetprof_analyzer.job.stragglers.lateness.reference import take_off
 from fleetprof_analyzer.job.stragglers.lateness.turns import find_likeliest_order, iterations_to_decide, measure_turns
 from fleetprof_analyzer.job.stragglers.moving_pauses import pauses_move
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST_SAMPLED, HALF, LEAST, USUAL
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
-_LEAST_STAGE_GAIN: Final = 0.01
 _LEAST_STAGE_EXCESS: Final = 0.08
-_LEAST_OF_MOVING: Final = 0.5
 _LEAST_MOVING_GAIN: Final = 0.05
-_MOST_OF_ITERATION: Final = 0.5  # of what is lost: a single pause does not move
 _MOST_OF_RANK: Final = 0.75
-_USUAL: Final = 0.25  # quantile over a rank's iterations that stands for those without a pause
 _PAUSE_DEVIATIONS: Final = 9.0  # median absolute ones, six standard deviations of noise
 _LEAST_PAUSE: Final = 0.02  # of the own time
-_LOADS_ALIKE: Final = 0.5
 _PAUSES: Final[tuple[Cause, ...]] = ("garbage_collection", "data_loading", "host")
 _LEAST_GAIN_OF_TURNS: Final = 0.02  # of what no noise does
 # By waits for a core; in the order in which they are looked at.
@@ -37,7 +33,6 @@ _MOST_EXPLAINED: Final[dict[Cause, float]] = {
     "garbage_collection": 0.5, "data_loading": 0.5, "host": 0.5, "unequal_work": 0.2,
 }  # fmt: skip
 _LEAST_OF_RESTLESSNESS: Final = 0.3  # of what moves most
-_LEAST_SAMPLED: Final = 5  # iterations
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +126,9 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         # A stage is heavy on all of its ranks and has more work in most iterations: pauses of one are not the stage's.
         least = float(_lasting(table.own_ns[here], cause).min())
         excess = min(float(level[top]), least) / max(float(np.delete(level, top).mean()), 1.0) - 1
-        heavy = stage_gain >= _LEAST_STAGE_GAIN and excess >= _LEAST_STAGE_EXCESS
+        heavy = stage_gain >= LEAST and excess >= _LEAST_STAGE_EXCESS
         heavy = heavy and not (cause == "data_loading" and _others_load_alike(table, here))
-        if heavy and stage_gain > _LEAST_OF_MOVING * moving_gain:
+        if heavy and stage_gain > HALF * moving_gain:
             heaviest = np.flatnonzero(table.role == roles[top]).tolist()
     others = np.setdiff1d(np.arange(len(table.role)), heaviest)
     saved = (outcome.blocked_ns[others, 0] - outcome.blocked_ns[others, 1]).mean() if len(others) else 0.0
@@ -156,7 +151,7 @@ def _lasting(own_ns: Int64s, cause: Cause) -> Floats:
     Pauses come and go, and any rank may have them in half of the iterations by chance: a slow host is always slow.
     """
     if cause == "host":
-        return np.asarray(np.quantile(own_ns, _USUAL, axis=1, method="lower"))
+        return np.asarray(np.quantile(own_ns, USUAL, axis=1, method="lower"))
     return np.asarray(np.median(own_ns, axis=1) if cause == "stage_imbalance" else own_ns.mean(axis=1))
 
 
@@ -181,7 +176,7 @@ def _levels(table: OwnTime, times_ns: Int64s) -> Floats:
 def _others_load_alike(table: OwnTime, here: Bools) -> bool:
     """Whether the loaders of other stages are about as slow: those of all ranks are, then."""
     loading = loading_ns(table).mean(axis=1)
-    return float(loading[~here].max()) >= _LOADS_ALIKE * float(loading[here].mean())
+    return float(loading[~here].max()) >= HALF * float(loading[here].mean())
 
 
 def medians_by(values: Int64s, owner: Int64s) -> Int64s:
@@ -193,11 +188,11 @@ def medians_by(values: Int64s, owner: Int64s) -> Int64s:
 
 def _is_of_several(own_ns: Int64s) -> bool:
     """Whether no rank and no iteration alone loses most of what is lost to times beyond what is usual for a rank."""
-    above = np.maximum(own_ns - np.quantile(own_ns, _USUAL, axis=1)[:, None], 0)
+    above = np.maximum(own_ns - np.quantile(own_ns, USUAL, axis=1)[:, None], 0)
     lost, rank = above.max(axis=0), above.argmax(axis=0)
     of_rank = np.bincount(rank, lost, len(above))
     total = float(lost.sum())
-    return float(lost.max()) <= _MOST_OF_ITERATION * total and float(of_rank.max()) <= _MOST_OF_RANK * total
+    return float(lost.max()) <= HALF * total and float(of_rank.max()) <= _MOST_OF_RANK * total
 
 
 def _total_without(replay: Replay, table: OwnTime, beyond_ns: Floats) -> float:
@@ -219,7 +214,7 @@ def _find_moving(replay: Replay, table: OwnTime, *, on_host: bool) -> Cause | No
     alike = _all_alike(table)
     if not on_host:
         return None if alike and most == "unequal_work" else most
-    if table.own_ns.shape[1] < _LEAST_SAMPLED:
+    if table.own_ns.shape[1] < FEWEST_SAMPLED:
         return None
     # Work on a host that others use is always restless: what pauses is looked at first.
     for cause, limit in _MOST_EXPLAINED.items():
@@ -242,6 +237,6 @@ def _explained_by_waits(table: OwnTime, values: Int64s) -> float | None:
     if table.waited_ns.shape != values.shape:
         return None
     known = np.isfinite(table.waited_ns).all(axis=0)
-    if known.sum() < _LEAST_SAMPLED:
+    if known.sum() < FEWEST_SAMPLED:
         return None
     return explained_share(values[:, known], table.waited_ns[:, known])

@@ -13,20 +13,15 @@ from fleetprof_analyzer.job.stragglers.lateness.movement import explained_share,
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.place import positions_of
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST_SAMPLED, HALF, USUAL
 from fleetprof_analyzer.rank.host.by_iteration import find_late_place
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _LEAST_RESTLESS: Final = 0.15  # of the own time; threads that share cores run restlessly without a reason of their own
-_LEAST_EXPLAINED: Final = 0.5  # of how the own time moves, by what the threads run
-_LEAST_SAMPLED: Final = 5  # iterations
 _LONG: Final = 2.0  # over what the rank does besides
-_LONG_BESIDE_WAITS: Final = 0.5  # of a wait for a core: between two samples it is not known what was which
-_LONG_BESIDE_OTHERS: Final = 0.5  # of what its process's other threads waited for one: it may be blocked on them
 _LEAST_LONG: Final = 2
 _LEAST_OFTEN: Final = 0.125  # of the iterations
-_LEAST_OF_RANKS: Final = 0.5
 _FEWEST_RANKS: Final = 2  # what one rank does by itself does not move
-_USUAL: Final = 0.25  # quantile over a rank's iterations: what it pauses in most of them does not move
 # A place needs a quarter of the time that it is to explain: so of pauses one line has half.
 _TWICE: Final = 2
 
@@ -41,7 +36,7 @@ def pauses_move(replay: Replay, table: OwnTime) -> bool:
     pauses, long = find_pauses(table)
     again = np.flatnonzero(come_again(table, long)).tolist()
     shown = [rank for rank in again if _in_one_line(replay, rank, long[rank], pauses[rank])]
-    return len(shown) >= max(_LEAST_OF_RANKS * len(long), _FEWEST_RANKS)
+    return len(shown) >= max(HALF * len(long), _FEWEST_RANKS)
 
 
 def find_pauses(table: OwnTime) -> tuple[Int64s, Bools]:
@@ -55,17 +50,15 @@ def find_pauses(table: OwnTime) -> tuple[Int64s, Bools]:
         return pauses, np.asarray(pauses > _LONG * float(np.median(table.own_ns - table.parts_ns["host"])))
     spent = np.where(known, table.waited_ns + table.ran_ns, table.own_ns)
     pauses = _beyond_usual(np.maximum(table.own_ns - spent, 0), known)
-    least = max(
-        _LONG * float(np.median(table.ran_ns[known])), _LONG_BESIDE_WAITS * float(np.median(table.waited_ns[known]))
-    )
+    least = max(_LONG * float(np.median(table.ran_ns[known])), HALF * float(np.median(table.waited_ns[known])))
     long = pauses > least
     if table.others_waited_ns.shape == long.shape:
-        long &= pauses > _LONG_BESIDE_OTHERS * np.nan_to_num(table.others_waited_ns)
+        long &= pauses > HALF * np.nan_to_num(table.others_waited_ns)
     return pauses, np.asarray(long)
 
 
 def _beyond_usual(pauses_ns: Floats | Int64s, known: Bools) -> Int64s:
-    usual = np.nanquantile(np.where(known, pauses_ns, np.nan), _USUAL, axis=1)
+    usual = np.nanquantile(np.where(known, pauses_ns, np.nan), USUAL, axis=1)
     return np.asarray(np.maximum(pauses_ns - usual[:, None], 0).astype(np.int64))
 
 
@@ -79,11 +72,11 @@ def come_again(table: OwnTime, long: Bools) -> Bools:
 def runs_move(table: OwnTime) -> bool:
     """Whether the threads run now longer and now shorter, and that is what moves their own time."""
     known = _sampled(table)
-    if known is None or known.all(axis=0).sum() < _LEAST_SAMPLED:
+    if known is None or known.all(axis=0).sum() < FEWEST_SAMPLED:
         return False
     ran, own = table.ran_ns[:, known.all(axis=0)], table.own_ns[:, known.all(axis=0)]
     is_restless = restlessness(ran) >= _LEAST_RESTLESS * float(np.median(own))
-    return is_restless and explained_share(own, ran) >= _LEAST_EXPLAINED
+    return is_restless and explained_share(own, ran) >= HALF
 
 
 def _sampled(table: OwnTime) -> Bools | None:
@@ -91,7 +84,7 @@ def _sampled(table: OwnTime) -> Bools | None:
     if not table.waited_ns.shape == table.ran_ns.shape == table.own_ns.shape:
         return None
     known: Bools = np.asarray(np.isfinite(table.waited_ns) & np.isfinite(table.ran_ns))
-    return known if (known.sum(axis=1) >= _LEAST_SAMPLED).all() else None
+    return known if (known.sum(axis=1) >= FEWEST_SAMPLED).all() else None
 
 
 def _in_one_line(replay: Replay, rank: int, long: Bools, pauses_ns: Int64s) -> bool:

@@ -12,14 +12,12 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, LEAST, SIGMA
 from fleetprof_analyzer.trace.trace import Int64s
 
-_SIGMA: Final = 1.4826
 _LEAST_SPREAD: Final = 0.08
 _SPREADS: Final = 6.0
 _LEAST_FACTOR: Final = 1.3
-_LEAST_GAIN: Final = 0.01
-_LEAST_OPERATIONS: Final = 3
 _ANY_STAGE: Final = "any stage"
 
 
@@ -78,7 +76,7 @@ def find_slow_links(replay: Replay, role: Int64s) -> Links:
     measured = replay.as_measured()
     outcome = replay.run([measured, replace(measured, transfer_ns=transfer)])
     gain = float((outcome.total_ns[0] - outcome.total_ns[1]) / max(int(outcome.total_ns[0]), 1))
-    if gain < _LEAST_GAIN:
+    if gain < LEAST:
         return Links([], [], gain, 0, judged)
     groups = [
         SlowGroup(
@@ -141,9 +139,9 @@ def _is_slow(
     operations: int,
 ) -> bool:
     others = np.array([middle[other] for other in middle if other != key and families[other] == families[key]])
-    deviation = _SIGMA * float(np.median(np.abs(others - np.median(others)))) if len(others) > 1 else 0.0
+    deviation = SIGMA * float(np.median(np.abs(others - np.median(others)))) if len(others) > 1 else 0.0
     limit = max(_SPREADS * max(deviation, _LEAST_SPREAD), float(np.log(_LEAST_FACTOR)))
-    return value > limit and operations >= _LEAST_OPERATIONS
+    return value > limit and operations >= FEWEST
 
 
 def _culprits(groups: list[SlowGroup]) -> list[int]:

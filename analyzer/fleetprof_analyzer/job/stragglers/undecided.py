@@ -13,8 +13,8 @@ from fleetprof_api.report.stragglers import Undecided
 from fleetprof_analyzer.job.stragglers.lateness.excess import least_excess_ns
 from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, Margins, measure_margins
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST_SAMPLED
 
-_LEAST_SAMPLED: Final = 5  # iterations
 _LARGE_GAIN: Final = 0.3
 """Noise that would hide so much of the iteration leaves no room for the word nobody."""
 LOW_FLOOR: Final = 0.05
@@ -63,7 +63,7 @@ def _without_waits(table: OwnTime) -> OwnTime | None:
     if not table.on_host or table.waited_ns.shape != table.own_ns.shape:
         return None
     known = np.isfinite(table.waited_ns).all(axis=0)
-    if known.sum() < _LEAST_SAMPLED:
+    if known.sum() < FEWEST_SAMPLED:
         return None
     return replace(table, own_ns=np.maximum(table.own_ns - table.waited_ns, 0)[:, known].astype(np.int64))
 

@@ -50,13 +50,12 @@ from fleetprof_analyzer.job.stragglers.replay.mismatch import Mismatch
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.search.faults import Judged, judge, least_joint_gain
 from fleetprof_analyzer.job.stragglers.search.readings import FAITHFUL, Agreed, read_hosts
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, HALF
 from fleetprof_analyzer.job.stragglers.undecided import Power, find_power
 from fleetprof_analyzer.rank.communication.operations import KINDS, RankOperations, UnreadableOperations, decode
 
 log = logging.getLogger(__name__)
 
-_LEAST_ITERATIONS: Final = 3
-_LEAST_OF_ERROR: Final = 0.5  # of what a replay is off by: a smaller gain may be the replay's own
 _MOST_SHOWN: Final = 16
 _OF_NO_RANK: Final = ("nobody", "undecided", "moving_imbalance")
 _NO_POWER: Final = Power(None, None)
@@ -140,7 +139,7 @@ class _Decision:
 def _decide(agreed: Agreed, missing: list[int]) -> _Decision:
     replay, table, judged = agreed.search.replay, agreed.search.table, agreed.judged
     if _has_too_few(replay):
-        reason = TooFewIterations(len(replay.matched.iterations), _LEAST_ITERATIONS)
+        reason = TooFewIterations(len(replay.matched.iterations), FEWEST)
         return _Decision(verdict="undecided", reason=reason)
     if judged.named:
         named = [describe_fault(replay, table, fault) for fault in judged.named]
@@ -187,14 +186,14 @@ def _decide(agreed: Agreed, missing: list[int]) -> _Decision:
 
 
 def _has_too_few(replay: Replay) -> bool:
-    return len(replay.matched.iterations) < _LEAST_ITERATIONS
+    return len(replay.matched.iterations) < FEWEST
 
 
 def _report(agreed: Agreed, left_out: list[Untold], missing: list[int]) -> Judgement:
     replay, table, judged = agreed.search.replay, agreed.search.table, agreed.judged
     matched, fidelity = replay.matched, replay.fidelity()
     decision = _decide(agreed, missing)
-    if decision.named and decision.gain < _LEAST_OF_ERROR * abs(fidelity - 1) and abs(fidelity - 1) > FAITHFUL:
+    if decision.named and decision.gain < HALF * abs(fidelity - 1) and abs(fidelity - 1) > FAITHFUL:
         decision = _Decision(verdict="undecided", reason=Unfaithful(fidelity))
     verdict, links, power = decision.verdict, decision.links, decision.power
     order = [*judged.named, *judged.others] if _has_too_few(replay) else judged.others

@@ -14,9 +14,9 @@ from fleetprof_analyzer.job.stragglers.causes.operators import measure_stretch
 from fleetprof_analyzer.job.stragglers.causes.peers import excess
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.thresholds import HALF
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
 
-_MOST_OF: Final = 0.5
 _MUCH_MORE: Final = 1.5
 _LONGER_TURNS: Final = 2.0
 _FULL_PERMILLE: Final = 900
@@ -34,7 +34,7 @@ def find_contention(table: OwnTime, candidate: Candidate, total: float, operator
     waited, usually_waited = excess(table, candidate, table.waited_ns, center)
     ran, usually_ran = excess(table, candidate, table.ran_ns, center)
     evidence = _describe(table, candidate, waits)
-    crowded = _is_crowded(table, candidate.rank) and operators >= _MOST_OF * total
+    crowded = _is_crowded(table, candidate.rank) and operators >= HALF * total
     if np.isfinite(waited) and waited > 0:
         share = usually_waited / usually_ran if usually_ran > 0 else 0.0
         # Who runs longer is also taken off the core more often, and waits longer each time than who just woke up.
@@ -46,9 +46,9 @@ def find_contention(table: OwnTime, candidate: Candidate, total: float, operator
             unit="ns per iteration",
         )  # fmt: skip
         evidence = [shown, *evidence]
-        if by_others >= _MOST_OF * total:
+        if by_others >= HALF * total:
             return evidence
-    elif not np.isfinite(waited) and operators >= _MOST_OF * total and (held := _held_up(table, candidate, waits)):
+    elif not np.isfinite(waited) and operators >= HALF * total and (held := _held_up(table, candidate, waits)):
         return [*held, *evidence]
     return evidence if crowded else None
 
@@ -63,7 +63,7 @@ def _held_up(table: OwnTime, candidate: Candidate, waits: CoreWaits) -> list[Evi
     if waits.host_busy_permille is None or waits.host_busy_permille < _FULL_PERMILLE or not table.operators:
         return []
     stretch = measure_stretch(table.operators[rank], [table.operators[peer] for peer in table.peers(rank).tolist()])
-    if stretch is None or stretch.whole - 1 < _LEAST_STRETCH or stretch.median - 1 > _MOST_OF * (stretch.whole - 1):
+    if stretch is None or stretch.whole - 1 < _LEAST_STRETCH or stretch.median - 1 > HALF * (stretch.whole - 1):
         return []
     return [
         Evidence(measure="cores of its host that were busy", value=waits.host_busy_permille / 10, usual=100, unit="%"),

@@ -12,12 +12,11 @@ from fleetprof_api.report.stragglers import Evidence
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.search.same_kernels import Kernels, compare_speed, given_work_ns
+from fleetprof_analyzer.job.stragglers.thresholds import HALF, USUAL
 from fleetprof_analyzer.trace.trace import Bools
 
-_MOST_OF: Final = 0.5
 _SLOWER_CLOCK: Final = 0.97
 _LEAST_AT_SPEED: Final = 0.1  # of what it took
-_LOW_SHARE: Final = 0.25
 _CLEAR_SHARE: Final = 0.9
 _LEAST_GONE: Final = 2
 NOTHING_LEFT: Final = 0.05  # of what is usual for the late iterations
@@ -76,8 +75,8 @@ def comes_and_goes(excess: Floats, candidate: Candidate, *, beside_peers: bool) 
     if not late.any():
         return False
     high = float(np.median(excess[late]))
-    slow = excess > _MOST_OF * high
-    fast = excess < _LOW_SHARE * high
+    slow = excess > HALF * high
+    fast = excess < USUAL * high
     edges = int(np.abs(np.diff(slow.astype(np.int8))).sum())
     # The first iteration lies at the window's edge.
     is_gone = beside_peers and bool((np.abs(excess[1:]) < NOTHING_LEFT * high).any())

@@ -30,9 +30,9 @@ from fleetprof_analyzer.job.stragglers.causes.unequal_work import (
 )
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.job.stragglers.thresholds import HALF
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 
-_MOST_OF: Final = 0.5
 _LEAST_SWING: Final = 0.05
 _LEAST_OF_LOADING: Final = 0.25  # of the excess, however much of the rest a full machine may have made
 _MOST_OF_WORK: Final = 0.4  # of the excess: medians leave out what other processes add
@@ -156,13 +156,13 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
         evidence.append(Evidence(measure="late once in so many iterations", value=every, usual=0, unit="iterations"))
     cause: Cause = "mixed"
     held_up = 0.0 if on_gpu else _held_up_in_operators(table, candidate, excess["busy"], excess["data"])
-    if excess["data"] >= max(_MOST_OF * (total - held_up), _LEAST_OF_LOADING * total):
+    if excess["data"] >= max(HALF * (total - held_up), _LEAST_OF_LOADING * total):
         cause = "data_loading"
-    elif host >= _MOST_OF * total:
+    elif host >= HALF * total:
         collection = max(excess["collection"], 0.0)
         cause, shown = _explain_host(table, candidate, collection, operators, host, rhythm=bool(every), on_gpu=on_gpu)
         evidence += shown
-    elif excess["busy"] >= _MOST_OF * total:
+    elif excess["busy"] >= HALF * total:
         slower = find_slower_clock(table, candidate)
         evidence += slower
         throttled = bool(slower) or comes_and_goes(slowness, candidate, beside_peers=len(peers) > 0)

@@ -11,12 +11,10 @@ import numpy as np
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, least_z
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.job.stragglers.thresholds import LASTING, LEAST, SIGMA
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
-_SIGMA: Final = 1.4826
 _LEAST_OTHERS: Final = 3
-_LEAST_SHARE: Final = 0.75  # of the iterations
-_LEAST_EXCESS: Final = 0.01  # of the own time
 _LEAST_SPREAD: Final = 0.1  # of what loading takes on the others: their stages differ
 
 
@@ -31,7 +29,7 @@ def can_compare_loaders(table: OwnTime) -> bool:
 
 
 def _load(table: OwnTime) -> Bools:
-    return np.asarray((loading_ns(table) > 0).mean(axis=1) >= _LEAST_SHARE)
+    return np.asarray((loading_ns(table) > 0).mean(axis=1) >= LASTING)
 
 
 def find_slow_loaders(replay: Replay, table: OwnTime) -> tuple[list[Candidate], dict[int, tuple[Int64s, Int64s]]]:
@@ -46,11 +44,11 @@ def find_slow_loaders(replay: Replay, table: OwnTime) -> tuple[list[Candidate], 
         if len(table.peers(int(rank))) or len(others) < _LEAST_OTHERS:
             continue
         middle = float(np.median(usual[others]))
-        spread = max(_SIGMA * float(np.median(np.abs(usual[others] - middle))), _LEAST_SPREAD * middle)
+        spread = max(SIGMA * float(np.median(np.abs(usual[others] - middle))), _LEAST_SPREAD * middle)
         own = max(float(np.median(table.own_ns[rank])), 1.0)
         above = loading[rank] - middle
-        late = above > max(_LEAST_EXCESS * own, least_z(len(others)) * spread)
-        if late.mean() < _LEAST_SHARE:
+        late = above > max(LEAST * own, least_z(len(others)) * spread)
+        if late.mean() < LASTING:
             continue
         found.append(
             Candidate(int(rank), "persistent", float(np.median(above)) / own, late, float(np.median(above)) / spread,

@@ -12,8 +12,8 @@ from fleetprof_api.report.stragglers import Evidence
 from fleetprof_analyzer.job.stragglers.causes.devices import NOTHING_LEFT
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.thresholds import HALF
 
-_MOST_OF: Final = 0.5
 _PAUSE_SHARE: Final = 0.6
 _QUIET_SHARE: Final = 0.8
 _SLOWED_SHARE: Final = 0.15
@@ -30,7 +30,7 @@ def find_collections(
     A collection leaves the operators around it as they are. Where they take longer too, the silences are the core's.
     """
     rank, late = candidate.rank, candidate.iterations
-    if collection >= _MOST_OF * host:
+    if collection >= HALF * host:
         return Evidence(measure="runs of the collector", value=round(collection), usual=0, unit="ns per iteration")
     if operators >= _SLOWED_SHARE * host or _is_heard(table, candidate):
         return None
@@ -52,4 +52,4 @@ def _is_heard(table: OwnTime, candidate: Candidate) -> bool:
     if table.ran_ns.shape != table.own_ns.shape:
         return False
     sampled = np.isfinite(table.ran_ns[candidate.rank][candidate.iterations])
-    return bool(sampled.mean() > _MOST_OF)
+    return bool(sampled.mean() > HALF)

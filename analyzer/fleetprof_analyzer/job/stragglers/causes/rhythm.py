@@ -13,16 +13,13 @@ import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, relative_excess
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, HALF, LEAST_ON_HOST, RARE
 from fleetprof_analyzer.trace.trace import Bools
 
-_LEAST_TURNS: Final = 3
 _SHORTEST: Final = 2
-_LEAST_EXCESS: Final = 0.1  # of the own time
 _SHARES_OF_LONGEST: Final = (1 / 2, 1 / 3)  # of the longest pause: some are much longer than the others
 _CLEARLY: Final = 1.5  # over all that is not in the rhythm
 _MOST_OF: Final = 0.6  # of all that exceeds
-_MOST_OF_LATENESS: Final = 0.5
-_CHANCE: Final = 0.005  # that pauses of a full machine make a rhythm on any of the ranks
 _CHANCE_OF_TURNS: Final = 0.05  # of it, by the iterations alone: a rank that is always late has no rhythm
 _LEAST_SAMPLED: Final = 9  # iterations
 
@@ -33,10 +30,10 @@ def find_rhythm(late: Bools, numbers: list[int]) -> int | None:
     `numbers` of the iterations, shape (K,). Takes three late ones, and none that is missing or out of turn.
     """
     at = np.array(numbers)[late]
-    if len(at) > _LEAST_TURNS and late[0] and len(set(np.diff(at).tolist())) > 1:
+    if len(at) > FEWEST and late[0] and len(set(np.diff(at).tolist())) > 1:
         at = at[1:]  # the recording begins in the first one, which may make it late
     steps = np.diff(at)
-    if len(at) < _LEAST_TURNS or steps.min() < _SHORTEST or steps.min() != steps.max():
+    if len(at) < FEWEST or steps.min() < _SHORTEST or steps.min() != steps.max():
         return None
     every = int(steps[0])
     # Before the first and behind the last there is no room for another one; what lies before the window's first
@@ -70,7 +67,7 @@ def _explains(rhythmic: Candidate, candidate: Candidate) -> bool:
     if candidate.by != "peers" or candidate.pattern != "persistent":
         return candidate.by == "peers"
     late, paused = (one.excess * int(one.iterations.sum()) for one in (candidate, rhythmic))
-    return paused >= _MOST_OF_LATENESS * late
+    return paused >= HALF * late
 
 
 def _find_late(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, Candidate]]:
@@ -119,7 +116,7 @@ def _find_outstanding(excess: Floats, rank: int, numbers: list[int]) -> tuple[in
     """n and the iterations of a rhythm in which a rank is late by far more than in its others, and than others are."""
     mine, others = excess[rank], np.delete(excess, rank, axis=0).ravel()
     for share in _SHARES_OF_LONGEST:
-        late: Bools = np.asarray(mine > max(share * float(mine.max()), _LEAST_EXCESS))
+        late: Bools = np.asarray(mine > max(share * float(mine.max()), LEAST_ON_HOST))
         every, rest = find_rhythm(late, numbers), np.concatenate((mine[~late], others))
         if every is None or (len(rest) and float(mine[late].min()) < _CLEARLY * float(rest.max())):
             continue
@@ -139,20 +136,20 @@ def _find_among_strays(excess: Floats, rank: int, numbers: list[int]) -> tuple[i
     mine, most = excess[rank], excess.max(axis=0)
     ranks, count = excess.shape
     recorded = np.arange(count) > 0
-    tries = [(every, at) for every in range(_SHORTEST, count // _LEAST_TURNS + 1) for at in range(every)]
+    tries = [(every, at) for every in range(_SHORTEST, count // FEWEST + 1) for at in range(every)]
     best: tuple[float, int, Bools] | None = None
     for every, at in tries:
         turns = (rhythm % every == at) & recorded
-        if turns.sum() < _LEAST_TURNS or (mine[turns] < most[turns]).any():
+        if turns.sum() < FEWEST or (mine[turns] < most[turns]).any():
             continue
-        late = mine > max(float(np.median(mine[turns])) / 2, _LEAST_EXCESS)
+        late = mine > max(float(np.median(mine[turns])) / 2, LEAST_ON_HOST)
         if not late[turns].all():
             continue
         strays, room = int((late & ~turns & recorded).sum()), int(recorded.sum())
         hits = int(turns.sum())
         of_turns = len(tries) * comb(room - hits, strays) / comb(room, hits + strays)
         chance = of_turns * float(ranks) ** (1 - hits)
-        if of_turns <= _CHANCE_OF_TURNS and chance <= _CHANCE and (best is None or chance < best[0]):
+        if of_turns <= _CHANCE_OF_TURNS and chance <= RARE and (best is None or chance < best[0]):
             best = chance, every, turns
     return None if best is None or _goes_around(excess, rank, best[1], best[2]) else best[1:]
 

@@ -14,13 +14,10 @@ from fleetprof_analyzer.job.stragglers.causes.operators import OperatorWork, com
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.search.same_kernels import Kernels, compare_speed, given_work_ns
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST_SAMPLED, HALF, LASTING, LEAST
 
-_EXPLAINED: Final = 0.5  # of the excess
-_LEAST_SHARE: Final = 0.75  # of the late iterations: work that moves has no such part in what else is late
 _LEAST_EXCESS: Final = 0.1  # of what peers take for their operators, at their medians
 _MOST_TOLD_BY_RUNS: Final = 1.0  # more work than the peers' all; waits for a core lengthen operators without end
-_LEAST_SAMPLED: Final = 5  # iterations
-_LEAST_OWN_EXCESS: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +52,9 @@ def find_more_on_device(table: OwnTime, candidate: Candidate) -> MoreOnDevice | 
     if sizes is not None:
         more_ns = np.maximum(more_ns, sizes.share * usual_ns)
     late_ns = own_ns[rank] - np.median(own_ns[peers], axis=0)
-    explained = more_ns >= _EXPLAINED * np.maximum(late_ns, _LEAST_OWN_EXCESS * own_ns[rank].mean())
-    enough = more_ns[known].mean() >= _EXPLAINED * late_ns[known].mean()
-    if not enough or explained[known].mean() < _LEAST_SHARE:
+    explained = more_ns >= HALF * np.maximum(late_ns, LEAST * own_ns[rank].mean())
+    enough = more_ns[known].mean() >= HALF * late_ns[known].mean()
+    if not enough or explained[known].mean() < LASTING:
         return None
     calls = [sum(one.count for one in signatures) / own_ns.shape[1] for signatures in table.signatures]
     share = float(more_ns[known].mean() / usual_ns[known].mean())
@@ -97,10 +94,10 @@ def runs_more(table: OwnTime, rank: int, share: float) -> bool:
     if not table.on_host or table.ran_ns.shape != table.own_ns.shape or len(peers) == 0:
         return True
     known = np.isfinite(table.ran_ns).all(axis=0)
-    if known.sum() < _LEAST_SAMPLED:
+    if known.sum() < FEWEST_SAMPLED:
         return True
     mine, usual = float(np.median(table.ran_ns[rank, known])), float(np.median(table.ran_ns[peers][:, known]))
-    return mine - usual >= _EXPLAINED * min(share, _MOST_TOLD_BY_RUNS) * usual
+    return mine - usual >= HALF * min(share, _MOST_TOLD_BY_RUNS) * usual
 
 
 def find_more_work(table: OwnTime) -> list[Candidate]:

@@ -12,13 +12,18 @@ import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.leads import may_be_chance_of_leads
 from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, Margins, measure_margins, stand_out
-from fleetprof_analyzer.job.stragglers.lateness.outliers import (
-    SIGMA,
-    binomial_tail,
-    find_outliers,
-    measure_deviation,
-)
+from fleetprof_analyzer.job.stragglers.lateness.outliers import binomial_tail, find_outliers, measure_deviation
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.job.stragglers.thresholds import (
+    FEW_RANKS,
+    FEWEST_SAMPLED,
+    LASTING,
+    LEAST,
+    LEAST_ON_HOST,
+    RARE,
+    SIGMA,
+    VERY_RARE,
+)
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _MEDIAN_ERROR: Final = 1.2533  # standard error of a median, over that of a mean
@@ -31,16 +36,8 @@ _SIGMA_OF_MOST: Final = 1 / 1.1503  # of a normal distribution, over what three 
 _SMALL_ROLE: Final = 3
 _LEAST_Z: Final = 5.0
 _FEW: Final = 0.4
-LEAST_EXCESS: Final = 0.01
-LEAST_SHARE: Final = 0.75
 _FEWEST_OF_MEAN: Final = 5
-_CHANCE: Final = 0.002
-_FEW_RANKS: Final = 8
 _APART: Final = 1.5
-_CHANCE_APART: Final = 0.005
-_LEAST_APART: Final = 0.1  # of the own time
-_LEAST_SAMPLED: Final = 5  # iterations
-_LEAST_BESIDE_WAITS: Final = 0.1  # of the own time: a replay shows a part of the noise as a gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +114,12 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     spread = np.array([_spread(middle, table.role[ranks], n) for n in range(len(ranks))])
     z = (middle - np.median(middle)) / np.sqrt(error**2 + spread**2)
     if not table.on_host:  # waits for a core come in spells, so that one rank has most of them for a while
-        low = np.quantile(x, 1 - LEAST_SHARE, axis=1)
+        low = np.quantile(x, 1 - LASTING, axis=1)
         z = np.where(are_largest(x), np.maximum(z, (low - np.median(middle)) / spread), z)
-    above = x > np.maximum(LEAST_EXCESS, middle / 2)[:, None]
+    above = x > np.maximum(LEAST, middle / 2)[:, None]
     # Deviations of a few iterations are small by chance now and then: the mean must stand out as well.
     chosen = (z > least_z(len(ranks) - 1)) & stand_out(x) | are_apart(x)
-    chosen &= (middle > LEAST_EXCESS) & (above.mean(axis=1) >= LEAST_SHARE)
+    chosen &= (middle > LEAST) & (above.mean(axis=1) >= LASTING)
     return [
         Candidate(int(ranks[n]), "persistent", float(middle[n]), above[n], float(z[n]))
         for n in np.flatnonzero(chosen)
@@ -138,7 +135,7 @@ def are_largest(x: Floats) -> Bools:
     ranks, count = x.shape
     times = np.bincount(x.argmax(axis=0), minlength=ranks).tolist()
     chances = [ranks * binomial_tail(count, 1 / ranks, largest) for largest in times]
-    return np.array(chances) <= _CHANCE_APART
+    return np.array(chances) <= RARE
 
 
 def are_apart(x: Floats) -> Bools:
@@ -146,17 +143,17 @@ def are_apart(x: Floats) -> Bools:
     ranks, count = x.shape
     apart = _are_apart_in(x, count)
     # Few ranks do not show how large chance becomes.
-    return apart | _are_apart_in(x, ceil(LEAST_SHARE * count)) if ranks >= _FEW_RANKS else apart
+    return apart | _are_apart_in(x, ceil(LASTING * count)) if ranks >= FEW_RANKS else apart
 
 
 def _are_apart_in(x: Floats, late: int) -> Bools:
     """Ranks that in `late` iterations are clearly above all values of all others: too many of them for chance."""
     ranks, count = x.shape
-    if ranks ** (1 - late) > _CHANCE_APART:
+    if ranks ** (1 - late) > RARE:
         return np.zeros(ranks, np.bool_)
     least, most = np.sort(x, axis=1)[:, count - late], x.max(axis=1)
     others = np.array([np.delete(most, rank).max() for rank in range(ranks)])
-    return np.asarray(least > np.maximum(_APART * others, _LEAST_APART))
+    return np.asarray(least > np.maximum(_APART * others, LEAST_ON_HOST))
 
 
 def _beside_waits(table: OwnTime, has_peers: Bools) -> list[Candidate]:
@@ -168,7 +165,7 @@ def _beside_waits(table: OwnTime, has_peers: Bools) -> list[Candidate]:
     if table.waited_ns.shape != table.own_ns.shape:
         return []
     known: Bools = np.asarray(np.isfinite(table.waited_ns).all(axis=0))
-    if known.sum() < _LEAST_SAMPLED:
+    if known.sum() < FEWEST_SAMPLED:
         return []
     waited = np.where(known, table.waited_ns, 0).astype(np.int64)
     tested = [np.maximum(table.own_ns - waited, 0), waited]
@@ -179,7 +176,7 @@ def _beside_waits(table: OwnTime, has_peers: Bools) -> list[Candidate]:
     found = []
     for values in tested:
         for candidate in _persistent(table, relative_excess(table, values)[0][:, known], has_peers):
-            if candidate.excess < _LEAST_BESIDE_WAITS:
+            if candidate.excess < LEAST_ON_HOST:
                 continue
             late = np.zeros(len(known), np.bool_)
             late[known] = candidate.iterations
@@ -196,8 +193,8 @@ def _in_the_mean(table: OwnTime, excess: Floats) -> list[Candidate]:
     found = []
     for rank in np.flatnonzero(low > least_excess_ns(table, margins)):
         level = float(margins.mean_ns[rank]) / _level(table, int(rank))
-        late = excess[rank] > max(LEAST_EXCESS, level / 2)
-        pattern = "persistent" if late.mean() >= LEAST_SHARE else "intermittent"
+        late = excess[rank] > max(LEAST, level / 2)
+        pattern = "persistent" if late.mean() >= LASTING else "intermittent"
         if late.any():
             found.append(Candidate(int(rank), pattern, level, late))
     return found
@@ -215,7 +212,7 @@ def least_excess_ns(table: OwnTime, margins: Margins) -> Floats:
             # Of what the peers differ by, noise makes the part that their errors show.
             beyond_noise = max(deviation**2 - float(margins.error_ns[rank]) ** 2, 0.0) ** 0.5
             spread = max(beyond_noise / level, USUAL_SPREAD)
-            least[rank] = max(LEAST_EXCESS, least_z(len(peers)) * spread) * level
+            least[rank] = max(LEAST, least_z(len(peers)) * spread) * level
     return least
 
 
@@ -252,7 +249,7 @@ def _may_be_chance(x: Floats, number: int, chosen: Bools) -> bool:
     high = x > np.median(x[number]) / 2
     mine = int(high[number].sum())
     others = int(high[~chosen].sum())
-    return others > 0 and len(x) * binomial_tail(mine + others, 1 / len(x), mine) >= _CHANCE
+    return others > 0 and len(x) * binomial_tail(mine + others, 1 / len(x), mine) >= VERY_RARE
 
 
 def _spread(middle: Floats, role: Int64s, number: int) -> float:

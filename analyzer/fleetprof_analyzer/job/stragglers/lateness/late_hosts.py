@@ -11,8 +11,6 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.excess import (
-    LEAST_EXCESS,
-    LEAST_SHARE,
     USUAL_SPREAD,
     Candidate,
     least_z,
@@ -21,6 +19,7 @@ from fleetprof_analyzer.job.stragglers.lateness.excess import (
 )
 from fleetprof_analyzer.job.stragglers.lateness.margins import stand_out
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.job.stragglers.thresholds import LASTING, LEAST
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 NEARLY_ALL: Final = 0.75
@@ -47,7 +46,7 @@ def find_late_hosts(table: OwnTime, hosts: Sequence[str]) -> LateHosts:
         excess = _excess(table, host, values)
         for rank in _find_late(excess, host):
             middle = float(np.median(excess[rank]))
-            late = excess[rank] > max(LEAST_EXCESS, middle / 2)
+            late = excess[rank] > max(LEAST, middle / 2)
             found.setdefault(rank, Candidate(rank, "persistent", middle, late))
     late_ranks = np.full(len(host), -1)
     late_ranks[list(found)] = host[list(found)]
@@ -87,7 +86,7 @@ def _late_of(excess: Floats, middle: Floats, mine: Bools, others: Bools) -> list
     """The late ranks of one host, if they are nearly all of its ranks."""
     usual = float(np.median(middle[others]))
     spread = max(spread_of_many(middle[others]), USUAL_SPREAD)
-    least = usual + max(LEAST_EXCESS, least_z(int(others.sum())) * spread)
+    least = usual + max(LEAST, least_z(int(others.sum())) * spread)
     late = [int(rank) for rank in np.flatnonzero(mine) if _is_late(excess[rank], usual, least)]
     beyond = np.median(excess[mine], axis=0) - np.median(excess[others], axis=0)
     if len(late) < max(FEWEST, NEARLY_ALL * int(mine.sum())) or not stand_out(beyond[None, :])[0]:
@@ -98,4 +97,4 @@ def _late_of(excess: Floats, middle: Floats, mine: Bools, others: Bools) -> list
 def _is_late(excess: Floats, usual: float, least: float) -> bool:
     """In the middle, and in most of the iterations by half of that."""
     middle = float(np.median(excess))
-    return middle > least and float((excess > (usual + middle) / 2).mean()) >= LEAST_SHARE
+    return middle > least and float((excess > (usual + middle) / 2).mean()) >= LASTING

@@ -6,17 +6,12 @@ longer than the peers' by more than noise explains. Formulas: docs/measures.md#s
 is that of the other ranks, so that what a fault does to its rank does not hide it.
 """
 
-from typing import Final
-
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.lateness.outliers import SIGMA
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.job.stragglers.thresholds import HALF, SIGMA, VERY_RARE
 from fleetprof_analyzer.job.student import student_quantile
 from fleetprof_analyzer.trace.trace import Bools, Int64s
-
-_MOST_OF: Final = 0.5
-_CHANCE: Final = 0.002  # that the host of any rank stands out without a fault; half of it, that it is late
 
 
 def may_be_chance_of_leads(table: OwnTime, rank: int, late: Bools) -> bool:
@@ -28,7 +23,7 @@ def may_be_chance_of_leads(table: OwnTime, rank: int, late: Bools) -> bool:
         return False
     own = _beyond(table, table.own_ns, rank)[late].mean()
     for values in (table.parts_ns["busy"], table.parts_ns["collection"], table.quiet_ns):
-        if _beyond(table, values, rank)[late].mean() > _MOST_OF * own:
+        if _beyond(table, values, rank)[late].mean() > HALF * own:
             return False
     return bool(_beyond(table, table.host_ns, rank).mean() <= _reach_ns(table, rank))
 
@@ -47,4 +42,4 @@ def _reach_ns(table: OwnTime, rank: int) -> float:
     pooled = float(np.sqrt(np.mean(np.minimum(deviation, 3 * np.median(deviation)) ** 2)))
     of_both, count = 1 + 1 / max(len(table.peers(rank)), 1), others.shape[1]
     error = pooled * float(np.sqrt(of_both / count))
-    return student_quantile(_CHANCE / len(table.own_ns), count - 1) * error
+    return student_quantile(VERY_RARE / len(table.own_ns), count - 1) * error

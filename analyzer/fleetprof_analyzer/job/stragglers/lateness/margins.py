@@ -11,14 +11,13 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, RARE
 from fleetprof_analyzer.job.student import student_quantile, student_tail
 from fleetprof_analyzer.trace.trace import Bools
 
 UNSURE: Final = 0.01
 """Chance that any of the ranks' intervals misses the truth; half of it, that one of a job without a fault is named."""
-_DOUBTED: Final = 0.005  # of one rank, where another test has named it already
 _SUSPECTED: Final = 0.1
-_FEWEST: Final = 3
 _MOST_DEPENDENCE: Final = 0.9
 _POWER: Final = 0.842  # of a normal distribution: four of five such jobs are told
 _PERSISTENT_Z: Final = 6.5  # errors of a mean that make the least of the persistent test's, whose medians err more
@@ -40,7 +39,7 @@ class Margins:
 
     def suspect(self, least_ns: Floats) -> int | None:
         """The rank that may well take `least_ns`, shape (R,), and that noise alone seldom makes stand out so far."""
-        if self.iterations < _FEWEST:
+        if self.iterations < FEWEST:
             return None
         rank, errors = self._stands_out_most(least_ns)
         chance = student_tail(errors, self.iterations - 1) / 2 * self._tested()
@@ -49,7 +48,7 @@ class Margins:
     def foremost(self, least_ns: Floats) -> int | None:
         """The rank that stands out most, by more than its own error."""
         rank, errors = self._stands_out_most(least_ns)
-        return rank if self.iterations >= _FEWEST and errors > 1 else None
+        return rank if self.iterations >= FEWEST and errors > 1 else None
 
     def _stands_out_most(self, least_ns: Floats) -> tuple[int, float]:
         """The rank with most errors of the mean beyond its peers, and how many these are."""
@@ -80,12 +79,12 @@ class Margins:
         By its mean, or in most iterations by a mean that stands out there too.
         """
         known = np.isfinite(self.error_ns) & np.isfinite(least_ns)
-        if self.iterations < _FEWEST or not known.any():
+        if self.iterations < FEWEST or not known.any():
             return float("nan")
         error, least = self.error_ns[known], least_ns[known]
         by_mean = least + student_quantile(UNSURE / self._tested(), self.iterations - 1) * error
         in_most = np.maximum(
-            np.hypot(least, _PERSISTENT_Z * error), student_quantile(_DOUBTED, self.iterations - 1) * error
+            np.hypot(least, _PERSISTENT_Z * error), student_quantile(RARE, self.iterations - 1) * error
         )
         return float(np.median(np.minimum(by_mean, in_most) + _POWER * error))
 
@@ -114,9 +113,9 @@ def measure_margins(table: OwnTime) -> Margins:
 def stand_out(excess: Floats) -> Bools:
     """Whether the mean of each rank's values, of shape (R, K), is beyond noise around 0, shape (R,)."""
     count = excess.shape[1]
-    if count < _FEWEST:
+    if count < FEWEST:
         return np.zeros(len(excess), np.bool_)
-    least = student_quantile(_DOUBTED, count - 1) * _errors(excess)
+    least = student_quantile(RARE, count - 1) * _errors(excess)
     return np.asarray(excess.mean(axis=1) > least)
 
 
@@ -138,7 +137,7 @@ def _errors(beyond: Floats) -> Floats:
 def measure_inflation(beyond: Floats) -> float:
     """By how much the likeness of neighbouring iterations enlarges the variance of a mean, shape (R, K)."""
     count = beyond.shape[1]
-    if count < _FEWEST + 1 or not len(beyond):
+    if count < FEWEST + 1 or not len(beyond):
         return 1.0
     found = measure_dependence(beyond)
     # The estimate is too low by about (1 + 3 r) / n where the mean is not known.

@@ -11,20 +11,14 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats
+from fleetprof_analyzer.job.stragglers.thresholds import FEW_RANKS, FEWEST, LEAST, SIGMA, USUAL, VERY_RARE
 from fleetprof_analyzer.trace.trace import Bools
 
-SIGMA: Final = 1.4826
-"""Of a normal distribution, over its median absolute deviation."""
-_USUAL: Final = 0.25  # quantile over the iterations that stands for those without a pause
 _MOST_BELOW: Final = 0.05
-_LEAST_EXCESS: Final = 0.01
 _OUTLIER_SIGMAS: Final = 6.0
 _OUTLIER_EXCESS: Final = 0.02
-_LEAST_OUTLIERS: Final = 3
-_CHANCE: Final = 0.002
 _CHANCE_ALONE: Final = 0.02  # where no other rank has an outlier of that size
 _CHANCE_ALONE_OF_FEW: Final = 0.07
-_FEW_RANKS: Final = 8
 
 
 def find_outliers(tested: Sequence[Floats], pauses: Floats | None) -> Iterator[tuple[int, Bools, float]]:
@@ -44,7 +38,7 @@ def _beyond_usual(excess: Floats) -> Floats:
 
     A rank whose only peer pauses is itself far below it then: that is no level of its own.
     """
-    usual = np.maximum(np.quantile(excess, _USUAL, axis=1, keepdims=True), -_MOST_BELOW)
+    usual = np.maximum(np.quantile(excess, USUAL, axis=1, keepdims=True), -_MOST_BELOW)
     return np.asarray(excess - usual)
 
 
@@ -53,15 +47,15 @@ def _find(excess: Floats, least: float) -> Iterator[tuple[int, Bools, float]]:
     beyond, ranks = _beyond_usual(excess), len(excess)
     limit = max(_OUTLIER_SIGMAS * SIGMA * measure_deviation(beyond), _OUTLIER_EXCESS, least)
     # Beside a slow peer a rank is early, and in the other iterations no later than it.
-    high = (excess > _LEAST_EXCESS) & (beyond > limit)
+    high = (excess > LEAST) & (beyond > limit)
     for rank in range(ranks):
         mine = beyond[rank][high[rank]]
-        if len(mine) < _LEAST_OUTLIERS:
+        if len(mine) < FEWEST:
             continue
-        outlier = high & (beyond >= min(float(np.median(mine)) / 2, float(np.sort(mine)[-_LEAST_OUTLIERS])))
+        outlier = high & (beyond >= min(float(np.median(mine)) / 2, float(np.sort(mine)[-FEWEST])))
         count, total = int(outlier[rank].sum()), int(outlier.sum())
-        alone = _CHANCE_ALONE_OF_FEW if ranks < _FEW_RANKS else _CHANCE_ALONE
-        if ranks * binomial_tail(total, 1 / ranks, count) < (alone if count == total else _CHANCE):
+        alone = _CHANCE_ALONE_OF_FEW if ranks < FEW_RANKS else _CHANCE_ALONE
+        if ranks * binomial_tail(total, 1 / ranks, count) < (alone if count == total else VERY_RARE):
             yield rank, outlier[rank], float(beyond[rank][outlier[rank]].mean())
 
 

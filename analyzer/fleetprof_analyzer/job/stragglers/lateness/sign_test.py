@@ -15,14 +15,12 @@ from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, relativ
 from fleetprof_analyzer.job.stragglers.lateness.margins import measure_dependence, measure_inflation
 from fleetprof_analyzer.job.stragglers.lateness.outliers import binomial_tail
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST_SAMPLED, LEAST_ON_HOST, RARE
 from fleetprof_analyzer.trace.trace import Bools
 
-_CHANCE: Final = 0.005  # that any rank of a job without a fault has the most so often, for each of both times
-_LEAST_EXCESS: Final = 0.1  # of the own time: a replay shows a part of the noise as a gain
 _LEAST_MORE: Final = (
     1.5  # of the peers: a thread runs longer where it shares its core with another, or has a slower one
 )
-_LEAST_SAMPLED: Final = 5  # iterations
 _LEAST_DEPENDENCE: Final = 1.645  # standard errors, 5 %: what a thread does is not known to come in spells
 
 
@@ -34,7 +32,7 @@ def find_most_often(table: OwnTime) -> list[Candidate]:
     known: Bools = np.asarray(np.isfinite(blocked).all(axis=0))
     # What lies before the window's first collective was not recorded.
     known[0] = False
-    if known.sum() < _LEAST_SAMPLED:
+    if known.sum() < FEWEST_SAMPLED:
         return []
     ran = np.minimum(table.ran_ns, table.own_ns) * table.stretch(np.broadcast_to(known, table.own_ns.shape))
     return [
@@ -50,9 +48,9 @@ def _find(table: OwnTime, values: Floats, known: Bools, *, by: str, least_more: 
     for rank in np.flatnonzero(has_peers).tolist():
         peers, middle = table.peers(rank).tolist(), float(np.median(excess[rank]))
         usual = float(np.median(values[peers]))
-        if middle < _LEAST_EXCESS or float(np.median(values[rank])) < least_more * usual:
+        if middle < LEAST_ON_HOST or float(np.median(values[rank])) < least_more * usual:
             continue
-        if _chance_of_most(values, rank, peers) > _CHANCE:
+        if _chance_of_most(values, rank, peers) > RARE:
             continue
         late = np.zeros(len(known), np.bool_)
         late[known] = excess[rank] > middle / 2

@@ -14,11 +14,11 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.job.stragglers.thresholds import LEAST_ON_HOST
 from fleetprof_analyzer.trace.trace import Bools
 
 _CHANCE: Final = 0.01  # four turns of each of two ranks
 _SUSPECTED: Final = 0.1
-_LEAST_EXCESS: Final = 0.1  # of the own time
 _LEAST_ROUNDS: Final = 2
 _MOST_RANKS: Final = 6  # their orders are all tried
 
@@ -99,4 +99,4 @@ def _all_stand_out(shares: Floats, turns: Bools) -> bool:
 def _stands_out(shares: Floats, turn: Bools) -> bool:
     """Whether a rank is blocked in most of its turns, and mostly then."""
     mine, others = float(np.median(shares[turn])), float(np.median(shares[~turn]))
-    return mine - others >= _LEAST_EXCESS and mine >= 2 * others
+    return mine - others >= LEAST_ON_HOST and mine >= 2 * others

@@ -15,12 +15,11 @@ from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.search.faults import Fault, Judged
 from fleetprof_analyzer.job.stragglers.search.search import Search, search
+from fleetprof_analyzer.job.stragglers.thresholds import HALF
 
 FAITHFUL: Final = 0.03
 """A replay that is off by more is rough."""
-_CERTAIN: Final = 0.5  # of the excess
 _UNSURE: Final = 0.02  # of the window
-_EXPLAINED: Final = 0.5  # of what a rank costs
 _LEAST_BY_GAPS: Final = 0.05  # of the window
 
 
@@ -98,8 +97,8 @@ def _waits_are_missed(hosts: Search, unsure: Floats, fault: Fault) -> bool:
     """Whether the hosts that would wait for the rank may have waited unseen for much of what it costs."""
     peers = hosts.table.peers(fault.candidate.rank)
     missed = float(np.median(unsure[peers])) if len(peers) else float(unsure.max())
-    return missed >= _EXPLAINED * fault.gain_alone
+    return missed >= HALF * fault.gain_alone
 
 
 def _is_certain(found: Search, fault: Fault) -> bool:
-    return found.certain_share(fault.candidate) >= _CERTAIN
+    return found.certain_share(fault.candidate) >= HALF

@@ -15,12 +15,11 @@ import numpy as np
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, least_z
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, SIGMA
 from fleetprof_analyzer.rank.communication.operations import Signature
 from fleetprof_analyzer.rank.communication.work import LEAST_TOLD, Pace, measure_pace
 from fleetprof_analyzer.trace.trace import Int64s
 
-_SIGMA: Final = 1.4826
-_LEAST_RANKS: Final = 3
 _LEAST_SHARED: Final = 2
 _LEAST_SPREAD: Final = 0.006
 _LEAST_FACTOR: Final = 0.06
@@ -163,14 +162,14 @@ def _find_slow(table: OwnTime, members: list[int], *, whatever_varies: bool) -> 
     """
     slow: list[tuple[int, float, float]] = []
     factors = _factors(table, members, whatever_varies=whatever_varies)
-    while len(factors) >= _LEAST_RANKS:
+    while len(factors) >= FEWEST:
         slowest = max(factors, key=lambda rank: factors[rank])
         if factors[slowest] <= _LEAST_FACTOR:
             break
         members = [rank for rank in members if rank != slowest]
         above, factors = factors[slowest], _factors(table, members, whatever_varies=whatever_varies)
         others = np.array([*factors.values()] or [0.0])
-        spread = max(_SIGMA * float(np.median(np.abs(others - np.median(others)))), _LEAST_SPREAD)
+        spread = max(SIGMA * float(np.median(np.abs(others - np.median(others)))), _LEAST_SPREAD)
         if above <= least_z(len(others)) * spread:
             break
         slow.append((slowest, above, spread))
