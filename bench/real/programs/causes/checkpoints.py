@@ -23,7 +23,7 @@ step = 0
 while True:
     step += 1
     optimizer.zero_grad()
-    nn.functional.cross_entropy(model(torch.randn(64, 256)), torch.randint(0, 10, (32,))).backward()
+    nn.functional.cross_entropy(model(torch.randn(64, 256)), torch.randint(0, 10, (64,))).backward()
     optimizer.step()
     if step % 4 == 0:
         save_checkpoint(step)

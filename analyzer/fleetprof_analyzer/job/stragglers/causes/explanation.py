@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
 import numpy as np
 from fleetprof_api.report.stragglers import Cause, Evidence
 
@@ -33,6 +34,7 @@ from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.thresholds import HALF
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 
+_PER_ITERATION: Final = "ns per iteration"
 _LEAST_SWING: Final = 0.05
 _LEAST_OF_LOADING: Final = 0.25  # of the excess, however much of the rest a full machine may have made
 _MOST_OF_WORK: Final = 0.4  # of the excess: medians leave out what other processes add
@@ -138,7 +140,7 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
             measure=words if on_gpu else PARTS_ON_HOST.get(name, words),
             value=round(mine[name]),
             usual=round(theirs[name]),
-            unit="ns per iteration",
+            unit=_PER_ITERATION,
         )
         for name, words in PARTS.items()
         if excess[name] > 0.1 * total
@@ -153,7 +155,7 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     host = max(excess["host"], 0.0) + max(excess["collection"], 0.0) + operators
     every = find_rhythm(late, indices) if candidate.pattern == "intermittent" else None
     if every:
-        evidence.append(Evidence(measure="late once in so many iterations", value=every, usual=0, unit="iterations"))
+        evidence.append(Evidence(measure="distance of the late iterations", value=every, usual=0, unit="iterations"))
     cause: Cause = "mixed"
     held_up = 0.0 if on_gpu else _held_up_in_operators(table, candidate, excess["busy"], excess["data"])
     if excess["data"] >= max(HALF * (total - held_up), _LEAST_OF_LOADING * total):
@@ -167,7 +169,16 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
         evidence += slower
         throttled = bool(slower) or comes_and_goes(slowness, candidate, beside_peers=len(peers) > 0)
         cause = "throttling" if throttled else "slow_gpu"
+    if candidate.pattern == "intermittent":
+        evidence = [_of_late_iterations(one) for one in evidence]
     return Explained(cause, evidence, every or 0)
+
+
+def _of_late_iterations(one: Evidence) -> Evidence:
+    """What is a mean over the late iterations alone says so; operators are compared over all of them."""
+    if one.unit != _PER_ITERATION or one.measure.startswith("operator "):
+        return one
+    return msgspec.structs.replace(one, unit="ns per late iteration")
 
 
 def _held_up_in_operators(table: OwnTime, candidate: Candidate, operators: float, data: float) -> float:

@@ -57,3 +57,13 @@ def test_the_cause(table: OwnTime, on_gpu: bool, pattern: str, cause: str) -> No
     late = LATE if pattern == "intermittent" else np.ones(ITERATIONS, bool)
     found = explain(table, Candidate(LATE_RANK, pattern, 1.0, late), on_gpu=on_gpu, indices=list(range(ITERATIONS)))
     assert found.cause == cause
+
+
+@pytest.mark.parametrize(("pattern", "per"), [("intermittent", "late iteration"), ("persistent", "iteration")])
+def test_a_mean_over_the_late_iterations_says_so(pattern: str, per: str) -> None:
+    late = LATE if pattern == "intermittent" else np.ones(ITERATIONS, bool)
+    table = tabulate(collection=20_000)
+    found = explain(table, Candidate(LATE_RANK, pattern, 1.0, late), on_gpu=False, indices=list(range(ITERATIONS)))
+    times = [one for one in found.evidence if one.unit.startswith("ns ")]
+    assert {one.unit for one in times} == {f"ns per {per}"}
+    assert {round(one.value) for one in times} == {20_000 * US if pattern == "intermittent" else 10_000 * US}
