@@ -18,7 +18,7 @@ from typing import Any, Callable
 from fleetprof_agent import wire
 from fleetprof_agent.capture.capture_thread import CaptureThread
 from fleetprof_agent.channel import Channel
-from fleetprof_agent.errors import report_error
+from fleetprof_agent.errors import pass_on, report_error
 from fleetprof_agent.process import identity
 from fleetprof_agent.process.memory import ProcessMemory
 from fleetprof_agent.profiler import kineto, own_profile
@@ -103,7 +103,8 @@ class Agent:
                 captures.abandon()
             if channel is not None:
                 channel.close()
-        except Exception:
+        except Exception as error:
+            pass_on(error)
             report_error()
 
     def leave(self) -> None:
@@ -118,7 +119,8 @@ class Agent:
             if captures is not None:
                 channel.send("bye", capture=captures.end(), reason="exit")
             channel.close()
-        except Exception:
+        except Exception as error:
+            pass_on(error)
             report_error()
 
     def _serve(self, optimizer: Any, now: int) -> None:
@@ -201,5 +203,6 @@ class Agent:
             channel = self._channel
             if channel is not None and self._captures is None:
                 channel.close()  # nobody is to wait for the first step's word
-        except Exception:
+        except Exception as error:
+            pass_on(error)
             report_error()

@@ -60,7 +60,7 @@ def _spare_old_torch(init_file: str) -> str:
 
 
 def _tell(what: str, *facts: str) -> None:
-    """Calls this function of the agent's module `arrival`, wherever sys.path leads. Never raises."""
+    """Calls this function of the agent's module `arrival`, wherever sys.path leads. Raises nothing of ours."""
     try:
         if "fleetprof_agent" not in sys.modules:
             from importlib.machinery import PathFinder
@@ -76,7 +76,10 @@ def _tell(what: str, *facts: str) -> None:
         from fleetprof_agent import arrival
 
         getattr(arrival, what)(*facts)
-    except Exception:
+    except Exception as error:
+        errors = sys.modules.get("fleetprof_agent.errors")
+        if errors is not None:
+            errors.pass_on(error)
         _report_error()
 
 

@@ -52,6 +52,8 @@ sidecar -> agent
 import json
 from typing import Any, Dict
 
+from fleetprof_agent.errors import pass_on
+
 VERSION = 1
 MAX_BYTES = 32768
 SIDECAR_SOCKET = "fleetprof"
@@ -86,6 +88,7 @@ def decode(data: bytes, kinds: "frozenset[str]") -> Dict[str, Any]:
     try:
         fields = json.loads(data)
     except (ValueError, RecursionError) as error:
+        pass_on(error)
         raise ValueError("not JSON: %s" % error) from None
     if not isinstance(fields, dict) or fields.get("v") != VERSION:
         raise ValueError("not version %d" % VERSION)

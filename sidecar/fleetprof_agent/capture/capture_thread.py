@@ -14,7 +14,7 @@ from typing import Any, Callable
 from fleetprof_agent.capture.memory_guard import MemoryGuard
 from fleetprof_agent.capture.watch import CaptureWatch, InvalidArm
 from fleetprof_agent.channel import Channel
-from fleetprof_agent.errors import report_error
+from fleetprof_agent.errors import pass_on, report_error
 from fleetprof_agent.process import identity
 from fleetprof_agent.process.memory import ProcessMemory, give_back
 from fleetprof_agent.profiler.kineto import OnDemandTrace
@@ -140,7 +140,8 @@ class CaptureThread:
                 self._channel.wait(min(max(wait, 0.0), LONGEST_SLEEP_S))
                 for command in self._channel.receive():
                     self._obey(command, time.time_ns())
-        except Exception:
+        except Exception as error:
+            pass_on(error)
             watch, self._watch = self._watch, None
             if watch is not None:
                 watch.stop_looking()
@@ -187,7 +188,8 @@ class CaptureThread:
         try:
             threads = identity.loaded("torch").get_num_threads()
             return ThreadSamples(arm, ident, SchedulerFigures(task, threads), self._reports.step_ns())
-        except Exception:  # a capture without them
+        except Exception as error:  # a capture without them
+            pass_on(error)
             report_error()
             return None
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 
+from fleetprof_agent.errors import pass_on
+
 
 def find_groups(controller: str, probes: tuple[str, str], own: str, proc: str = "/proc") -> list[tuple[str, int]]:
     """(folder, version - 2 for 0, 1 for 1 -) of a process's groups: its own, and those above it, the innermost first.
@@ -39,7 +41,8 @@ def read_text(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
-    except OSError:
+    except OSError as error:
+        pass_on(error)
         return ""
 
 

@@ -13,6 +13,7 @@ import socket
 import sys
 from typing import Any
 
+from fleetprof_agent.errors import pass_on
 from fleetprof_agent.process import libc
 
 CLIENT_PREFIX = "dynoconfigclient"
@@ -30,8 +31,8 @@ def read_ranks(environ: dict[str, str], distributed: Any) -> dict[str, int | Non
     try:
         if distributed is not None and distributed.is_available() and distributed.is_initialized():
             rank, world_size = int(distributed.get_rank()), int(distributed.get_world_size())
-    except Exception:  # an exotic backend: the environment's word stands
-        pass
+    except Exception as error:  # an exotic backend: the environment's word stands
+        pass_on(error)
     return {
         "rank": rank,
         "local_rank": _number(environ, "LOCAL_RANK"),
@@ -55,8 +56,8 @@ def read_device(torch: Any, optimizer: Any) -> dict[str, Any]:
     try:
         device = optimizer.param_groups[0]["params"][0].device
         kind, index = str(device.type), device.index
-    except Exception:
-        pass
+    except Exception as error:
+        pass_on(error)
     found = {"device_kind": kind, "device_name": "", "device_uuid": "", "device_index": index}
     try:
         cuda = torch.cuda
@@ -68,8 +69,8 @@ def read_device(torch: Any, optimizer: Any) -> dict[str, Any]:
             found["device_name"] = str(properties.name)
             found["device_uuid"] = str(getattr(properties, "uuid", ""))
             found["device_index"] = index
-    except Exception:
-        pass
+    except Exception as error:
+        pass_on(error)
     return found
 
 
@@ -82,13 +83,15 @@ def find_kineto_socket(directory: str) -> str:
     prefix = directory + "/" + CLIENT_PREFIX
     try:
         descriptors = os.listdir("/proc/self/fd")
-    except OSError:
+    except OSError as error:
+        pass_on(error)
         return ""
     for descriptor in descriptors[:MAX_DESCRIPTORS]:
         try:
             if not os.readlink("/proc/self/fd/" + descriptor).startswith("socket:"):
                 continue
-        except OSError:
+        except OSError as error:
+            pass_on(error)
             continue
         path = libc.read_socket_path(int(descriptor))
         if path.startswith(prefix):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 
+from fleetprof_agent.errors import pass_on
 from fleetprof_agent.process.control_groups import find_groups, read_text
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -66,7 +67,8 @@ def give_back() -> bool:
     """
     try:
         return bool(ctypes.CDLL(None).malloc_trim(0))
-    except (AttributeError, OSError):
+    except (AttributeError, OSError) as error:
+        pass_on(error)
         return False
 
 

@@ -21,6 +21,7 @@ import sys
 import time
 from typing import Callable
 
+from fleetprof_agent.errors import pass_on
 from fleetprof_agent.process import libc
 from fleetprof_agent.profiler.own_profile import OwnProfile
 
@@ -97,7 +98,8 @@ class OnDemandTrace:
                 return True  # at the exit, in a thread with a profile of another kind: it could not begin to record
             empty._start_trace()
             empty.__exit__(None, None, None)
-        except Exception:
+        except Exception as error:
+            pass_on(error)
             return False
         return True
 
@@ -122,12 +124,13 @@ def _open_traces() -> set[str]:
         for descriptor in os.listdir("/proc/self/fd"):
             try:
                 target = os.readlink("/proc/self/fd/" + descriptor)
-            except OSError:
+            except OSError as error:
+                pass_on(error)
                 continue
             if target.endswith(ending):
                 found.add(target.rpartition("/")[2])
-    except OSError:
-        pass
+    except OSError as error:
+        pass_on(error)
     return found
 
 

@@ -19,7 +19,7 @@ import sys
 import threading
 from typing import Any, Callable
 
-from fleetprof_agent.errors import report_error
+from fleetprof_agent.errors import pass_on, report_error
 
 IDLE = ""
 WARMUP = "warmup"  # prepared: Kineto holds its trace, and does not record yet
@@ -117,7 +117,8 @@ class OwnProfile:
     def _call(listener: Callable[..., None], *args: Any) -> None:
         try:
             listener(*args)
-        except Exception:
+        except Exception as error:
+            pass_on(error)
             report_error()
 
 

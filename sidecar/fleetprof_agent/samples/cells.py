@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import sys
 
+from fleetprof_agent.errors import pass_on
+
 # `<ipython-input-3-…>` of a terminal, /tmp/ipython-input-3-….py, and /tmp/ipykernel_PID/HASH.py
 _CELL = re.compile(r"(?:^<|[/\\])ipython-input-(\d+)-[^/\\]*$|[/\\]ipykernel_\d+[/\\][^/\\]*$")
 
@@ -26,5 +28,6 @@ def _find_number(file: str) -> str:
     try:
         number = sys.modules["IPython"].get_ipython().compile._filename_map[file]
         return str(int(number))
-    except Exception:  # no shell, or one of another make
+    except Exception as error:  # no shell, or one of another make
+        pass_on(error)
         return ""

@@ -16,6 +16,7 @@ import time
 from collections import deque
 from typing import Any, Callable, Iterator
 
+from fleetprof_agent.errors import pass_on
 from fleetprof_agent.samples.frames import read_stack
 
 LEAST_NS = 1_000_000
@@ -78,5 +79,5 @@ class CollectorMarks:
                     if lasted >= LEAST_WITH_STACK_NS and threading.get_ident() == self._thread:
                         self._stacks.append((now, self._read_stack(self._thread)))
                 self._began = 0
-        except Exception:
-            pass
+        except Exception as error:
+            pass_on(error)

@@ -13,7 +13,7 @@ import importlib
 import os
 from typing import Any, Callable
 
-from fleetprof_agent.errors import report_error
+from fleetprof_agent.errors import pass_on, report_error
 
 FIELDS = (
     "utilization_permille",
@@ -76,7 +76,8 @@ def open_device(nvml: Any, uuid: str, index: int | None, visible: str | None) ->
             if name.isdigit():
                 return DeviceSampler(nvml, nvml.nvmlDeviceGetHandleByIndex(int(name)))
             return DeviceSampler(nvml, nvml.nvmlDeviceGetHandleByUUID(name))
-        except nvml.NVMLError:
+        except nvml.NVMLError as error:
+            pass_on(error)
             continue
     return None
 
@@ -91,7 +92,8 @@ def open_sampler(device: dict[str, Any]) -> DeviceSampler | None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     try:
         return open_device(load_pynvml(), device["device_uuid"], device["device_index"], visible)
-    except Exception:  # no driver library, no pynvml: training without device samples
+    except Exception as error:  # no driver library, no pynvml: training without device samples
+        pass_on(error)
         report_error()
         return None
 

@@ -11,6 +11,7 @@ import os
 import time
 from typing import Callable
 
+from fleetprof_agent.errors import pass_on
 from fleetprof_agent.process.control_groups import find_groups, read_text
 
 try:
@@ -69,15 +70,16 @@ class SchedulerFigures:
         self.cores.update(usable_cores=_usable_cores(), cpu_limit_millicores=_read_limit(self._proc))
         try:
             self._descriptor = os.open("%s/%d/schedstat" % (self._tasks, self._task), os.O_RDONLY)
-        except OSError:
-            pass
+        except OSError as error:
+            pass_on(error)
 
     def _read_thread(self) -> tuple[int | None, int | None]:
         if self._descriptor < 0:
             return None, None
         try:
             return _parse(os.pread(self._descriptor, 80, 0))
-        except OSError:
+        except OSError as error:
+            pass_on(error)
             return None, None
 
     def _sum_waits(self) -> int | None:
@@ -87,7 +89,8 @@ class SchedulerFigures:
         total: int | None = 0
         try:
             tasks = os.listdir(self._tasks)
-        except OSError:
+        except OSError as error:
+            pass_on(error)
             tasks = []
         if not 0 < len(tasks) <= MOST_TASKS:
             total = None
@@ -95,11 +98,13 @@ class SchedulerFigures:
         for task in tasks:
             try:
                 descriptor = os.open(self._tasks + "/" + task + "/schedstat", os.O_RDONLY)
-            except OSError:
+            except OSError as error:
+                pass_on(error)
                 continue  # it has just ended
             try:
                 waited = _parse(os.read(descriptor, 80))[1]
-            except OSError:
+            except OSError as error:
+                pass_on(error)
                 waited = None
             finally:
                 os.close(descriptor)
@@ -134,5 +139,6 @@ def _read_limit(proc: str) -> int | None:
 def _usable_cores() -> int | None:
     try:
         return len(os.sched_getaffinity(0))
-    except (AttributeError, OSError):
+    except (AttributeError, OSError) as error:
+        pass_on(error)
         return None

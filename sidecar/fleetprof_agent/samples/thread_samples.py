@@ -16,7 +16,7 @@ import sys
 import time
 from typing import Any, Callable
 
-from fleetprof_agent.errors import report_error
+from fleetprof_agent.errors import pass_on, report_error
 from fleetprof_agent.samples.collector import CollectorMarks
 from fleetprof_agent.samples.frames import read_stack
 from fleetprof_agent.samples.schedule import NOT_READ, SchedulerFigures
@@ -101,7 +101,8 @@ class ThreadSamples:
                 if len(self._rows) in SLOWER_AT:
                     self._interval *= 2
                 self.due = now + max(self._interval, SHARE * (cost + WAKE_NS))
-        except Exception:
+        except Exception as error:
+            pass_on(error)
             report_error()
             self.end()
 

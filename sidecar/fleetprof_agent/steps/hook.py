@@ -1,7 +1,8 @@
 """The optimizer hook: it records each step, and calls the agent at most every LISTEN_NS.
 
-Guarantees: no exception of ours reaches the training; a step costs a clock reading, three list writes and two
-comparisons (bench/cost/agent_hook.py measures it); PyTorch's table of hooks never shrinks under its feet.
+Guarantees: no exception of ours reaches the training, and one of the job's passes (`errors`); a step costs a clock
+reading, three list writes and two comparisons (bench/cost/agent_hook.py measures it); PyTorch's table of hooks never
+shrinks under its feet.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import Any, Callable
 
-from fleetprof_agent.errors import report_error
+from fleetprof_agent.errors import pass_on, report_error
 from fleetprof_agent.steps.ring import MASK, StepRing
 
 LISTEN_NS = 1_000_000_000 // 4  # how long a command waits at most, if steps are shorter
@@ -86,7 +87,8 @@ class StepHook:
                 ring.count = row + 1
                 if now >= self.next_service or now < self.next_service - LISTEN_NS:  # or the clock was set back
                     serve(optimizer, now)
-            except Exception:
+            except Exception as error:
+                pass_on(error)
                 report_error()
                 fail()
 

@@ -25,7 +25,15 @@ Finished = subprocess.CompletedProcess[str]
 
 @pytest.mark.parametrize(
     ("script", "code"),
-    [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -KILL $$", 137)],
+    [
+        ("exit 0", 0),
+        ("exit 7", 7),
+        ("exit 255", 255),
+        ("kill -TERM $$", -15),
+        ("kill -INT $$", -2),
+        ("kill -SEGV $$", -11),
+        ("kill -KILL $$", -9),
+    ],
 )
 def test_the_exit_code_is_that_of_the_command(fleetprof: Callable[..., Finished], script: str, code: int) -> None:
     assert fleetprof("run", "--", "bash", "-c", script).returncode == code
@@ -276,7 +284,7 @@ def test_a_sidecar_that_dies_is_started_again(
     os.kill(first, signal.SIGKILL)
     wait_until(lambda: sidecar(first), "its successor")
     process.terminate()
-    assert process.wait(60) == 143
+    assert process.wait(60) == -signal.SIGTERM
     assert "the job is not affected" in (tmp_path / "log").read_text()
 
 

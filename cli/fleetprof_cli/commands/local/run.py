@@ -8,7 +8,6 @@ captures whose end no hub could be told.
 import os
 import shutil
 import socket
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -101,7 +100,7 @@ def command(
             say(f"this job cannot be captured: {why}{step}")
             sidecar = None
         code = _run(words, environment, sidecar)
-    sys.exit(code)
+    job.end_as(code)
 
 
 def _check(name: str | None, namespace: str, labels: Sequence[str]) -> None:
@@ -185,7 +184,7 @@ def _prepare(
 
 
 def _run(words: Sequence[str], environment: Mapping[str, str], sidecar: SidecarProcess | None) -> int:
-    """The command's exit code."""
+    """The command's exit code, -n where signal n ended it."""
     try:
         pid = job.start(words, environment)
     except job.CannotStart as error:

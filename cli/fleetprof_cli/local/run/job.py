@@ -1,15 +1,18 @@
 """Runs somebody's command as if we were not there: its terminal, its signals, its exit code.
 
 Guarantees: the command keeps our process group, terminal, standard streams and signal dispositions; every signal sent
-to us is passed on once (what the terminal sent to the whole group has reached it already); the result is its exit
-code, 128 + n when signal n ended it. Source: sigwaitinfo(2), siginfo si_code; bash(1), exit status.
+to us is passed on once (what the terminal sent to the whole group has reached it already); we end as it did, by the
+same signal where one ended it. Source: sigwaitinfo(2), siginfo si_code; bash(1), exit status.
 """
 
 import os
+import resource
 import signal
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from contextlib import suppress
+from typing import Final, NoReturn
 
 _FORWARDED: Final = (
     signal.SIGTERM,
@@ -50,7 +53,7 @@ def start(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def wait_for(pid: int, look_after: Callable[[], float]) -> int:
-    """Waits for the command, passing signals on; its exit code.
+    """Waits for the command, passing signals on; its exit code, -n where signal n ended it.
 
     `look_after` is called whenever a child changed and at least after as many seconds as it returned: it reaps and
     restarts what else is ours.
@@ -68,12 +71,24 @@ def wait_for(pid: int, look_after: Callable[[], float]) -> int:
 
 
 def reap(pid: int) -> int | None:
-    """The exit code of a child that has ended, None while it runs."""
+    """The exit code of a child that has ended, -n where signal n ended it; None while it runs."""
     ended, status = os.waitpid(pid, os.WNOHANG)
-    if ended == 0:
-        return None
-    code = os.waitstatus_to_exitcode(status)
-    return 128 - code if code < 0 else code
+    return None if ended == 0 else os.waitstatus_to_exitcode(status)
+
+
+def end_as(code: int) -> NoReturn:
+    """Ends this process as the command ended, so that whoever started us sees no difference; leaves no core of ours."""
+    if code >= 0:
+        sys.exit(code)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(OSError):  # SIGKILL cannot be set
+        signal.signal(-code, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [-code])
+    os.kill(os.getpid(), -code)
+    sys.exit(128 - code)  # the first process of a container outlives a signal
 
 
 def wait_bounded(pid: int, seconds: float) -> bool:
