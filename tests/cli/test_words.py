@@ -140,15 +140,15 @@ def test_what_flags_cannot_say_together_is_said_in_their_names(wishes: Wishes, s
 
 
 FLAGS = [
-    ("--iterations=0", "--iterations", "1<=x<=100"),
+    ("--iterations=0", "--iterations", "must be a whole number from 1 to 100"),
     ("--duration=1ms", "--duration", "10ms to 1m"),
     ("--missing-grace=25h", "--missing-grace", "0s to 24h"),
     ("--conflict=Never", "--conflict", "'wait', 'fail'"),
-    ("--warmup=101", "--warmup", "0<=x<=100"),
-    ("--sample=0", "--sample", "1<=x<=100000"),
-    ("--every=1", "--every", "2<=x<=100000"),
-    ("--max-trace-mib=0", "--max-trace-mib", "1<=x<=65536"),
-    ("--max-slowdown=-1", "--max-slowdown", "0<=x<=1000"),
+    ("--warmup=101", "--warmup", "must be a whole number from 0 to 100"),
+    ("--sample=0", "--sample", "must be a whole number from 1 to 100000"),
+    ("--every=1", "--every", "must be a whole number from 2 to 100000"),
+    ("--max-trace-mib=0", "--max-trace-mib", "must be a whole number from 1 to 65536"),
+    ("--max-slowdown=-1", "--max-slowdown", "must be a whole number from 0 to 1000"),
     ("--deadline=29", "--deadline", "30s to 24h"),
     ("--collect=Shapes,foo", "--collect", "'foo' is not one of Shapes"),
     ("--ranks=a", "--ranks", "must be a rank"),

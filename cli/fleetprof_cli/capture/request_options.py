@@ -29,6 +29,7 @@ from fleetprof_cli.capture.request_flags import Wishes, find_contradiction
 from fleetprof_cli.durations import Duration
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
+from fleetprof_cli.ranges import IntegerRange
 
 _MAX_FILE_BYTES: Final = 1 << 20
 _MILLISECOND_NS: Final = 10**6
@@ -43,12 +44,12 @@ def _collect(_context: click.Context, _parameter: click.Parameter, value: tuple[
     return list(dict.fromkeys(known[name.lower()] for name in named))
 
 
-def _bounds(part: type[Part], field: str, unit: int = 1) -> click.IntRange:
+def _bounds(part: type[Part], field: str, unit: int = 1) -> IntegerRange:
     """The range of a field of the request, in multiples of `unit`."""
     rules = part.model_fields[field].metadata
     (least,) = (rule.ge for rule in rules if hasattr(rule, "ge"))
     (most,) = (rule.le for rule in rules if hasattr(rule, "le"))
-    return click.IntRange(-(-least // unit), most // unit)
+    return IntegerRange(-(-least // unit), most // unit)
 
 
 _OPTIONS: Final = (

@@ -40,6 +40,7 @@ from fleetprof_cli.local.interruption import Interruption
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.local.web_ui.foreground import serve_until_stopped
 from fleetprof_cli.messages import Failure, say
+from fleetprof_cli.ranges import IntegerRange
 from fleetprof_cli.store_location import StoreLocation, open_store
 from fleetprof_cli.terminal.reports import print_report
 from fleetprof_cli.terminal.status_text import exit_code, failure_lines, size_text
@@ -62,8 +63,8 @@ _MADE: Final = ("report.json", "report.html", "up.log", "job.log", "state", "sto
     show_default=True,
     help="Where report.json, report.html and the capture go.",
 )
-@click.option("--ranks", type=click.IntRange(1, 64), default=4, show_default=True, help="Training processes.")
-@click.option("--iterations", type=click.IntRange(1, 100), default=20, show_default=True, help="Iterations to capture.")
+@click.option("--ranks", type=IntegerRange(1, 64), default=4, show_default=True, help="Training processes.")
+@click.option("--iterations", type=IntegerRange(1, 100), default=20, show_default=True, help="Iterations to capture.")
 @click.option("--python", metavar="PATH", default=sys.executable, help="Interpreter with PyTorch  [default: this one].")
 @click.option("--hold", is_flag=True, help="Leave job, hub and web UI running until Ctrl-C, to try the other commands.")
 def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) -> None:

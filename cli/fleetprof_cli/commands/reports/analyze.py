@@ -24,6 +24,7 @@ from fleetprof_api.report.report import Report, write_report
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import output_option
+from fleetprof_cli.ranges import IntegerRange
 from fleetprof_cli.reports.tables import export_tables, tables_option
 from fleetprof_cli.reports.trace_window import read_wanted, window_options, write_cut
 from fleetprof_cli.terminal.reading_progress import show_reading
@@ -53,7 +54,7 @@ def _processors() -> int:
     "-j",
     "--jobs",
     metavar="N",
-    type=click.IntRange(min=1),
+    type=IntegerRange(min=1),
     default=_processors,
     show_default="as many as processors",
     help="Processes that read traces.",

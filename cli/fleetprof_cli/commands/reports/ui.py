@@ -5,13 +5,14 @@ import click
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.local.web_ui.foreground import serve_until_stopped
 from fleetprof_cli.options import read_store, state_option, store_options
+from fleetprof_cli.ranges import IntegerRange
 
 
 @click.command("ui")
 @click.option(
     "--port",
     metavar="PORT",
-    type=click.IntRange(0, 65535),
+    type=IntegerRange(0, 65535),
     help="Port on 127.0.0.1; 0 takes any free one  [default: 8770, else any].",
 )
 @store_options
