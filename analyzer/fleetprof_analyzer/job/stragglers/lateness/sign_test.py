@@ -25,7 +25,7 @@ _LEAST_DEPENDENCE: Final = 1.645  # standard errors, 5 %: what a thread does is 
 
 
 def find_most_often(table: OwnTime) -> list[Candidate]:
-    """Candidates by the time that their threads run, and by the time that these are blocked."""
+    """Candidates by the time that their threads run, and by the time that these are blocked; each rank once."""
     blocked = table.blocked_ns()
     if blocked is None:
         return []
@@ -35,10 +35,11 @@ def find_most_often(table: OwnTime) -> list[Candidate]:
     if known.sum() < FEWEST_SAMPLED:
         return []
     ran = np.minimum(table.ran_ns, table.own_ns) * table.stretch(np.broadcast_to(known, table.own_ns.shape))
-    return [
-        *_find(table, ran[:, known], known, by="peers", least_more=_LEAST_MORE),
-        *_find(table, blocked[:, known], known, by="blocked", least_more=1.0),
-    ]
+    found: dict[int, Candidate] = {}
+    for values, by, least_more in ((ran, "peers", _LEAST_MORE), (blocked, "blocked", 1.0)):
+        for candidate in _find(table, values[:, known], known, by=by, least_more=least_more):
+            found.setdefault(candidate.rank, candidate)
+    return list(found.values())
 
 
 def _find(table: OwnTime, values: Floats, known: Bools, *, by: str, least_more: float) -> list[Candidate]:

@@ -61,6 +61,10 @@ def test_a_rank_that_runs_longer_or_is_blocked_longer_is_found_among_long_waits(
     assert sum(found(table) == [(1, by)] for table in tables) >= 19
 
 
+def test_a_rank_that_runs_longer_and_is_blocked_longer_is_one_suspect() -> None:
+    assert found(longer(crowded(4, 1), 1, ran=2.5, blocked_ms=60)) == [(1, "peers")]
+
+
 @pytest.mark.parametrize("spells", [False, True])
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_of_ranks_that_lack_cores_in_spells_none_is_found(ranks: int, *, spells: bool) -> None:
