@@ -27,6 +27,7 @@ from fleetprof_api.report.start_skew import RankStart, StartSkew
 from fleetprof_analyzer.assembly.bounds import bound_report
 from fleetprof_analyzer.assembly.sections import ReportSections
 from fleetprof_analyzer.job.cost import measure_cost
+from fleetprof_analyzer.job.device_waits import name_device_waits
 from fleetprof_analyzer.job.energy import add_energy, find_worst_gpu
 from fleetprof_analyzer.job.findings.findings import find_findings
 from fleetprof_analyzer.job.heterogeneity import measure_heterogeneity
@@ -88,7 +89,11 @@ def assemble(
         capture_cost=None if cost is None else msgspec.structs.replace(cost, method=METHOD_OF_COST),
         stragglers=find(
             "stragglers",
-            lambda: None if judged is None else add_silences(say_stragglers(add_hosts(judged, hosts)), ranks),
+            lambda: (
+                None
+                if judged is None
+                else add_silences(name_device_waits(say_stragglers(add_hosts(judged, hosts)), ranks), ranks)
+            ),
         ).or_none(),
         ledger=[] if ledger is None else sorted(ledger.entries, key=lambda entry: (entry.rank, entry.process_id)),
         hosts=_join_hosts([summary.host for summary in summaries if summary.host is not None]),

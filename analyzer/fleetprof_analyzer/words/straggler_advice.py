@@ -36,6 +36,7 @@ _ON_CORES: Final = "what else runs on its cores (top, pidstat), the clocks of it
 _OF_NODE: Final[Mapping[Cause, str]] = {
     "data_loading": "its path to the storage, its disk and page cache, what else runs on its cores",
     "host": _ON_CORES,
+    "device_wait": "what its devices wait for (wait_event, host functions), as the timeline shows it",
     "cpu_contention": f"{_ON_CORES}, the CPU limits of its pods",
     "slow_gpu": "power limit, temperature, clocks and ECC counts of its GPUs (nvidia-smi -q, --collect DeviceMetrics)",
     "throttling": "power, temperature and cooling of its GPUs (nvidia-smi -q -d PERFORMANCE)",
@@ -170,6 +171,13 @@ def _on_device(_late: Straggler, who: str) -> str:
     )
 
 
+def _on_device_wait(_late: Straggler, who: str) -> str:
+    return (
+        f"look in the timeline at what the device of {who} waits for before its collectives begin (wait_event, a host "
+        "function, another device): its host launched them in time"
+    )
+
+
 def _on_clock(late: Straggler, who: str) -> str:
     check = f"check power limit, temperature and cooling of the GPU of {who} (nvidia-smi -q -d PERFORMANCE)"
     if any(one.measure == "clock of the device" for one in late.evidence):
@@ -200,6 +208,7 @@ def _on_several(late: Straggler, who: str) -> str:
 _BY_CAUSE: Final[Mapping[Cause, Callable[[Straggler, str], str]]] = {
     "data_loading": _on_loader,
     "host": _on_host,
+    "device_wait": _on_device_wait,
     "garbage_collection": _on_collector,
     "cpu_contention": _on_cores,
     "unequal_work": _on_work,

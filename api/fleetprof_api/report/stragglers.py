@@ -14,6 +14,7 @@ from fleetprof_api.report.code_place import PlaceInCode
 Cause = Literal[
     "data_loading",
     "host",
+    "device_wait",
     "garbage_collection",
     "cpu_contention",
     "unequal_work",

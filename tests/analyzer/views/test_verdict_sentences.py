@@ -14,6 +14,7 @@ from harness.reference.written_reports import HERE, MS, job
 LATE: dict[Cause, str] = {
     "data_loading": "its data loading (train.py:41 read_batch)",
     "host": "its host code (train.py:41 read_batch)",
+    "device_wait": "its device, which does not begin work that is launched",
     "garbage_collection": "its garbage collector",
     "cpu_contention": "its turn on a CPU core that others use too",
     "unequal_work": "the larger share of work that it was given",
@@ -77,6 +78,7 @@ GPU_9 = LateHost(name="gpu-09", ranks=[24, 25, 27], captured=4, others=3, cause=
 HOST_WAITS: dict[Cause, str] = {
     "data_loading": "its data loading",
     "host": "the host code of its ranks, which takes longer there",
+    "device_wait": "the devices of its ranks, which do not begin work that is launched",
     "garbage_collection": "the garbage collectors of its ranks",
     "cpu_contention": "its CPU cores, which its ranks get too late",
     "unequal_work": "the larger share of work that its ranks were given",

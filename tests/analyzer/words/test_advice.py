@@ -108,6 +108,9 @@ def advice_of(facts: Facts, names: list[str], place: PlaceInCode | None, straggl
     (late("slow_gpu"),
      "run rank 2 on another GPU: if the slowness stays with the GPU, it is the GPU; look at its clocks, temperature "
      "and ECC counts (--collect DeviceMetrics)"),
+    (late("device_wait"),
+     "look in the timeline at what the device of rank 2 waits for before its collectives begin (wait_event, a host "
+     "function, another device): its host launched them in time"),
     (late("throttling", CLOCK), POWER),
     (late("throttling"), f"{POWER}; a capture with --collect DeviceMetrics shows whether its clock drops"),
     (late("network"),
@@ -136,6 +139,8 @@ WITH_HOST: dict[Cause, str] = {
     "data_loading": "drain the node gpu-07, or look at it: its path to the storage, its disk and page cache, what else "
     "runs on its cores",
     "host": f"drain the node gpu-07, or look at it: {ON_CORES}",
+    "device_wait": "drain the node gpu-07, or look at it: what its devices wait for (wait_event, host functions), as "
+    "the timeline shows it",
     "garbage_collection": "call gc.freeze() after the start, gc.disable(), and gc.collect() at the same iterations on "
     "all ranks",
     "cpu_contention": f"drain the node gpu-07, or look at it: {ON_CORES}, the CPU limits of its pods",

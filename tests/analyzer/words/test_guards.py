@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import fleetprof_analyzer
 import pytest
+from fleetprof_analyzer.job.device_waits import name_device_waits
 from fleetprof_analyzer.job.findings import guards
 from fleetprof_analyzer.job.findings.findings import find_findings
 from fleetprof_analyzer.job.findings.guards import GUARDS, SentenceGuard
@@ -110,6 +111,15 @@ def held_up(permille: int, *others: int) -> Report:
     return job(idle={"host_python": others[0]} if others else {}, ranks=2, report={"stragglers": verdict})
 
 
+def late_on_device(permille: int) -> Report:
+    """Rank 0 is late by 100 of each iteration's 1,000, of which so much is launched and does not begin."""
+    iterations = [Iteration(index=at, start_ns=at, duration_ns=100_000) for at in range(10)]
+    report = job(each=[{"waiting": permille // 10, "host": 10}, {"host": 10}], rank={"iterations": iterations})
+    late = Straggler(rank=0, lateness_ns=10_000, cause="host", gain=0.1, gain_alone=0.1, peers=1)
+    verdict = Stragglers(verdict="straggler", ranks=[late], gain=0.1, reason="the others wait for rank 0")
+    return replace(report, stragglers=name_device_waits(verdict, report.ranks))
+
+
 class Case(NamedTuple):
     """`build` makes a report whose figure is so many permille of the whole; `words` are the guard's, `below` too."""
 
@@ -157,6 +167,9 @@ CASES: dict[str, Case] = {
         "what runs beside the longest",
     ),
     guards.EXPOSED_COPIES.place: Case(lambda permille: job(exposed_memory=permille), "nothing hides copies"),
+    guards.WAITS_ON_DEVICE.place: Case(
+        late_on_device, "waits for its device, which does not begin work that is launched", "its host code"
+    ),
     guards.HELD_UP.place: Case(lambda permille: held_up(permille), "What to try for rank 0"),
     guards.LONG_ITERATIONS.place: Case(long_ones, "1 of 10 iterations takes"),
     guards.HOST_LOADING.place: Case(
@@ -226,7 +239,7 @@ def tell(report: Report) -> str:
 def test_it_is_said_from_its_least_share_on_and_not_below(guard: SentenceGuard) -> None:
     assert guard.place in CASES, f"no case against the guard of {guard.place!r}"
     build, words, below = CASES[guard.place]
-    step = 10 if guard.least_permille >= 1000 else 1  # of figures that are counts or sums of many
+    step = 10 if guard.least_permille >= 1000 or guard is guards.WAITS_ON_DEVICE else 1  # of coarse figures
     least = guard.least_permille + (step if guard.more else 0)
     assert words in tell(build(least)), guard.place
     less = tell(build(least - step))

@@ -144,6 +144,12 @@ EXPOSED_COPIES: Final = SentenceGuard(
     least_permille=30,
     part="copies",
 )
+WAITS_ON_DEVICE: Final = SentenceGuard(
+    place="verdict: its device",
+    figure="idle_ns.waiting beyond the other ranks'",
+    whole="stragglers.ranks.lateness_ns",
+    least_permille=500,
+)
 HELD_UP: Final = SentenceGuard(
     place="finding of the verdict",
     figure="stragglers.gain",

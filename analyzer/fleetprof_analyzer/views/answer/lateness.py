@@ -26,6 +26,7 @@ from fleetprof_analyzer.words.verdict_reasons import say_cost, say_iterations
 _WAITS_FOR: Final[Mapping[str, str]] = {
     "data_loading": "its data loading",
     "host": "its host code",
+    "device_wait": "its device, which does not begin work that is launched",
     "garbage_collection": "its garbage collector",
     "cpu_contention": "its turn on a CPU core that others use too",
     "unequal_work": "the larger share of work that it was given",
@@ -37,6 +38,7 @@ _WAITS_FOR: Final[Mapping[str, str]] = {
 _HOST_WAITS_FOR: Final[Mapping[str, str]] = {
     "data_loading": "its data loading",
     "host": "the host code of its ranks, which takes longer there",
+    "device_wait": "the devices of its ranks, which do not begin work that is launched",
     "garbage_collection": "the garbage collectors of its ranks",
     "cpu_contention": "its CPU cores, which its ranks get too late",
     "unequal_work": "the larger share of work that its ranks were given",

@@ -148,7 +148,8 @@ def _wait_for_cores(report: Report) -> str:
     first = report.findings[0] if report.findings else None
     if first is None or first.measure != "ranks.cores.waited_ns":
         return ""
-    return f"; the training threads wait for a core for {share(first.gain_permille, 1000)} of the time"
+    who = "the training threads wait" if len(report.ranks) > 1 else "the training thread waits"
+    return f"; {who} for a core for {share(first.gain_permille, 1000)} of the time"
 
 
 def _find_place(words: str, ranks: Sequence[Rank]) -> PlaceInCode | None:

@@ -20,6 +20,7 @@ _FAITHFUL: Final = 0.03
 CAUSES: Final[dict[str, str]] = {
     "data_loading": "data loading",
     "host": "host code",
+    "device_wait": "work that is launched does not begin on its device",
     "garbage_collection": "garbage collection",
     "cpu_contention": "no free CPU core",
     "unequal_work": "more work than the others",

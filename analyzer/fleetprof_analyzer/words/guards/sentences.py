@@ -41,6 +41,9 @@ SENTENCES: Final[Mapping[SentenceGuard, GuardedSentence]] = {
         "send fewer and larger messages", "no size: look at what runs beside the longest"
     ),
     guards.EXPOSED_COPIES: GuardedSentence("nothing hides copies and sets of memory"),
+    guards.WAITS_ON_DEVICE: GuardedSentence(
+        "rank N holds the job up: M % waits for its device, which does not begin work that is launched", "its host code"
+    ),
     guards.HELD_UP: GuardedSentence("the others wait for rank N"),
     guards.LONG_ITERATIONS: GuardedSentence("N of M iterations take K times as long as the others"),
     guards.HOST_LOADING: GuardedSentence("the training threads of all ranks wait for the next batch"),
