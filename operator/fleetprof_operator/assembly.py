@@ -27,8 +27,8 @@ def bound_hub(settings: Settings) -> HubSettings:
     return HubSettings(
         namespaces=settings.namespaces,
         telemetry_interval_ns=settings.telemetry_interval_seconds * SECOND_NS,
-        max_unfinished=settings.max_captures,
-        max_unfinished_per_namespace=settings.max_captures_per_namespace,
+        max_captures=settings.max_captures,
+        max_captures_per_namespace=settings.max_captures_per_namespace,
         bounds=settings.bounds,
         store_authority=settings.store_authority,
         analysis_patience_ns=analysis_s * SECOND_NS,

@@ -128,8 +128,8 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         help="OTLP/gRPC port of a collector that gets the workloads' metrics, http(s)://HOST:PORT; none: only /metrics",
     )
     parser.setting("otlp-interval-seconds", default=30, type=int, help="seconds between two exports to the collector")
-    parser.setting("max-captures", default=200, type=int, help="unfinished captures at a time")
-    parser.setting("max-captures-per-namespace", default=20, type=int, help="unfinished captures of one namespace")
+    parser.setting("max-captures", default=200, type=int, help="captures under way at a time")
+    parser.setting("max-captures-per-namespace", default=20, type=int, help="captures of one namespace under way")
     parser.setting("bounds", metavar="FILE", help="what requests may ask for, by namespace, YAML; none: no bounds")
     parser.setting(
         "report-url", default="", metavar="URL", help="address of a report, with {namespace}, {name} and {uid} put in"

@@ -237,12 +237,13 @@ async def test_killed_again_and_again_at_any_moment(ground: RequestGround, seed:
         assert entry["state"] == "UPLOADED" or (entry["reason"] == "Cancelled" and entry["message"]), entry
 
 
-async def _ask_while_there_is_no_operator(ground: RequestGround) -> list[str]:
+async def _ask_while_there_is_no_operator(ground: RequestGround, *specs: dict[str, Any]) -> list[str]:
     """The uids of z-first, a-second and b-third: not the order in which the API server lists them."""
+    first, *others = zip(("z-first", "a-second", "b-third"), specs or ({},) * 3, strict=True)
     ground.kill_operator()
-    uids = [ground.ask("z-first")["metadata"]["uid"]]
+    uids = [ground.ask(first[0], **first[1])["metadata"]["uid"]]
     await asyncio.sleep(1.1)  # creationTimestamp has whole seconds
-    uids += [ground.ask(name)["metadata"]["uid"] for name in ("a-second", "b-third")]
+    uids += [ground.ask(name, **spec)["metadata"]["uid"] for name, spec in others]
     ground.start_operator()
     return uids
 
@@ -253,13 +254,12 @@ def _have_places(ground: RequestGround, places: dict[str, int]) -> bool:
 
 @pytest.mark.parametrize("ground", [("--max-captures-per-namespace", "1")], indirect=True)
 async def test_a_namespace_s_queue_has_its_order_after_a_restart(ground: RequestGround) -> None:
-    await _ask_while_there_is_no_operator(ground)
-    for taken, waiting in (("z-first", ["a-second", "b-third"]), ("a-second", ["b-third"])):
-        await ground.until_state("NothingMatched", taken, "TargetsResolved")
-        places = dict(zip(waiting, (1, 2), strict=False))
-        await ground.until(partial(_have_places, ground, places), f"the places {places}")
-        ground.delete(taken)
-    await ground.until_state("NothingMatched", "b-third", "TargetsResolved")
+    pod = ground.add_pod("llama-0")
+    sidecar = await ground.add_sidecar("llama-0", pod, *(ground.process(rank, 3) for rank in range(3)))
+    uids = await _ask_while_there_is_no_operator(ground, *({"ranks": {"list": [rank]}} for rank in range(3)))
+    await ground.reconnect()
+    await ground.until(partial(_have_places, ground, {"a-second": 1, "b-third": 2}), "the places")
+    assert [await ground.deliver(sidecar) for _ in uids] == uids
 
 
 async def test_who_waits_for_the_same_ranks_has_the_order_after_a_restart(ground: RequestGround) -> None:

@@ -12,18 +12,25 @@ from fleetprof_api.ledger import RecordingEstimate
 from fleetprof_api.report.recording import covers, learn
 
 from fleetprof_operator.hub.capture.request_capture import RequestCapture
+from fleetprof_operator.hub.planning.places import Contender, NoPlace, explain, line_up
 from fleetprof_operator.hub.planning.rank_targets import RankTarget
+from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.submission import UnknownCapture
+
+
+def _contend(capture: RequestCapture) -> Contender:
+    return Contender(capture.ledger.uid, capture.ledger.namespace, capture.queue_key)
 
 
 class CaptureRegistry:
     """`by_uid`: those remembered; `tasks` of those that go on."""
 
-    def __init__(self, max_finished: int, max_finished_bytes: int) -> None:
+    def __init__(self, settings: HubSettings) -> None:
         self.by_uid: dict[str, RequestCapture] = {}
         self.tasks: dict[str, asyncio.Task[None]] = {}
-        self._max_finished = max_finished
-        self._max_finished_bytes = max_finished_bytes
+        self._settings = settings
+        self._line: Sequence[str] = ()  # those that are ready for a place, as of
+        self._lined_up_unix_ns = 0
 
     def begin(self, capture: RequestCapture) -> None:
         """Remembers a capture and lets it go."""
@@ -45,9 +52,30 @@ class CaptureRegistry:
         uids = ", ".join(sorted(c.ledger.uid for c in named)[:5])
         raise UnknownCapture(f"{len(named)} captures are named {ref!r}; use an id: {uids}")
 
-    def unfinished_namespaces(self) -> list[str]:
-        """The namespace of each capture that goes on."""
-        return [self.by_uid[uid].ledger.namespace for uid in self.tasks]
+    def count_waiting(self) -> Counter[str]:
+        """How many that go on hold no place, by namespace."""
+        return Counter(c.ledger.namespace for c in self._unfinished() if not c.holds_place)
+
+    def claim_place(self, uid: str, now_unix_ns: int) -> NoPlace | None:
+        """Gives a request its place, or says why not. Who waits is lined up once in a while, however many ask."""
+        capture = self.by_uid[uid]
+        if capture.holds_place:
+            return None
+        capture.want_place()
+        most_of_namespace = self._settings.max_captures_per_namespace
+        contenders = [_contend(c) for c in self._unfinished() if c.wants_place]
+        held = Counter(c.ledger.namespace for c in self._unfinished() if c.holds_place)
+        if now_unix_ns - self._lined_up_unix_ns >= self._settings.look_again_ns or uid not in self._line:
+            self._line = line_up(held, contenders, most_of_namespace)
+            self._lined_up_unix_ns = now_unix_ns
+        problem = explain(_contend(capture), held, contenders, self._line, self._settings.max_captures)
+        if problem is None:
+            capture.take_place()
+            self._lined_up_unix_ns = 0
+        return problem
+
+    def _unfinished(self) -> list[RequestCapture]:
+        return [self.by_uid[uid] for uid in self.tasks]
 
     def describe_holder(self, targets: Sequence[RankTarget]) -> str:
         """A sentence about an unfinished capture that holds one of these ranks; empty when none does."""
@@ -77,7 +105,7 @@ class CaptureRegistry:
         shares = Counter[str]()
         for known, capture in finished.items():
             shares[capture.ledger.namespace] += sizes[known]
-        while len(finished) > self._max_finished or shares.total() > self._max_finished_bytes:
+        while len(finished) > self._settings.max_remembered or shares.total() > self._settings.max_remembered_bytes:
             # The oldest of who takes most.
             namespace = shares.most_common(1)[0][0]
             of_namespace = [c for c in finished.values() if c.ledger.namespace == namespace]

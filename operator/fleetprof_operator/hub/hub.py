@@ -8,6 +8,7 @@ threads. `server` puts gRPC in front of it.
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from fleetprof_api import keys
@@ -36,7 +37,7 @@ from fleetprof_operator.hub.submission import (
     ALREADY,
     CaptureRefused,
     check_bounds,
-    check_budget,
+    check_crowd,
     choose_namespace,
     find_suspension,
     find_unsupported,
@@ -80,7 +81,7 @@ class Hub:
         self.telemetry = TelemetryBoard()
         self.history = StoredHistory(self._calls, self.telemetry, clock)
         self._arriving: list[str] = []  # the namespaces of requests that the store is just taking
-        self.captures = CaptureRegistry(self.settings.max_remembered, self.settings.max_remembered_bytes)
+        self.captures = CaptureRegistry(self.settings)
         self._environment = CaptureEnvironment(
             calls=self._calls,
             registry=self._registry,
@@ -92,6 +93,7 @@ class Hub:
             records=WorkloadRecords(self._calls),
             find_holder=self.captures.describe_holder,
             find_earlier=self.captures.find_earlier,
+            claim_place=self.captures.claim_place,
         )
         self.sessions = SidecarSessions(self._registry, self.captures, self.telemetry, self.settings, clock)
 
@@ -107,7 +109,7 @@ class Hub:
         namespace = choose_namespace(request, namespace)
         if problems := find_suspension(request) + find_unsupported(request):
             raise InvalidRequest(problems)
-        self._check_budget(namespace)
+        self._check_crowd(namespace)
         check_bounds(request, namespace, self.settings)
         if fail_fast:
             self._refuse_what_would_wait(request, namespace)
@@ -124,7 +126,7 @@ class Hub:
         if uid not in self.captures.by_uid and not await self._restore_all([(namespace, uid)]):
             if problems := find_unsupported(request):
                 raise InvalidRequest(problems)
-            self._check_budget(namespace)
+            self._check_crowd(namespace)
             check_bounds(request, namespace, self.settings)
             await self._take(request, namespace, uid, name)
         capture = self.captures.find(uid)
@@ -240,9 +242,9 @@ class Hub:
 
     # ------------------------------------------------------------ inside
 
-    def _check_budget(self, namespace: str) -> None:
+    def _check_crowd(self, namespace: str) -> None:
         """Raises CaptureRefused."""
-        check_budget([*self.captures.unfinished_namespaces(), *self._arriving], namespace, self.settings)
+        check_crowd(self.captures.count_waiting() + Counter(self._arriving), namespace, self.settings)
 
     async def _take(
         self, request: ProfileRequest, namespace: str, uid: str, name: str, *, fails_fast: bool = False

@@ -7,13 +7,14 @@ for redaction must not find unredacted traces in the store.
 import re
 import secrets
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from fleetprof_api import keys
 from fleetprof_api.request import InvalidRequest, ProfileRequest
 
 from fleetprof_operator.hub.bounds import BEYOND, find_beyond
+from fleetprof_operator.hub.planning.places import find_crowd
 from fleetprof_operator.hub.settings import HubSettings
 
 TOO_MANY: Final = "TooManyCaptures"
@@ -60,16 +61,10 @@ def find_unsupported(request: ProfileRequest) -> list[str]:
     return problems
 
 
-def check_budget(unfinished: Sequence[str], namespace: str, settings: HubSettings) -> None:
-    """One more capture in `namespace`, where `unfinished` has those that go on. Raises CaptureRefused."""
-    of_namespace = unfinished.count(namespace)
-    if len(unfinished) >= settings.max_unfinished:
-        problem = f"{len(unfinished)} captures are unfinished"
-    elif of_namespace >= settings.max_unfinished_per_namespace:
-        problem = f"{of_namespace} captures of namespace {namespace} are unfinished"
-    else:
-        return
-    raise CaptureRefused(TOO_MANY, f"{problem}; cancel some, or wait for their end")
+def check_crowd(waiting: Mapping[str, int], namespace: str, settings: HubSettings) -> None:
+    """One more request in `namespace`, where so many wait in each. Raises CaptureRefused."""
+    if problem := find_crowd(waiting, namespace, settings.max_waiting, settings.max_waiting_per_namespace):
+        raise CaptureRefused(TOO_MANY, f"{problem}; cancel some, or wait for their end")
 
 
 def check_bounds(request: ProfileRequest, namespace: str, settings: HubSettings) -> None:

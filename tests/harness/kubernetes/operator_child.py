@@ -49,7 +49,8 @@ async def _run(folder: Path, token: str, more: list[str], ready: Connection) -> 
             write_interval_ns=10 * MS,
             store_retry_ns=100 * MS,
             store_patience_ns=2000 * MS,
-            max_unfinished_per_namespace=settings.max_captures_per_namespace,
+            max_captures=settings.max_captures,
+            max_captures_per_namespace=settings.max_captures_per_namespace,
         ),
     )
     running = asyncio.create_task(operator.run(asyncio.Event()))

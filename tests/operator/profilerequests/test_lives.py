@@ -141,27 +141,25 @@ async def test_two_requests_at_once(ground: RequestGround) -> None:
 
 
 @pytest.mark.parametrize("ground", [("--max-captures-per-namespace", "1")], indirect=True)
-async def test_a_namespace_has_a_budget(ground: RequestGround) -> None:
-    ground.ask("first")
-    await ground.until_state("NothingMatched", "first", "TargetsResolved")
-    ground.ask("refused", conflict="Fail")
-    status = await ground.until_finished("refused")
-    assert condition(status) == ("False", "TooManyCaptures")
-    assert "1 captures of namespace" in message(status)
+async def test_places_are_for_captures_under_way(ground: RequestGround) -> None:
+    for number in range(3):
+        ground.ask(f"absent-{number}", target={"selector": {"matchLabels": {"app": "not-there"}}})
+        await ground.until_state("NothingMatched", f"absent-{number}", "TargetsResolved")
+    uid = ground.add_pod("llama-0")
+    sidecar = await ground.add_sidecar("llama-0", uid, *(ground.process(rank, 3) for rank in range(3)))
+    ground.ask("first", ranks={"list": [0]})
+    arm = await sidecar.expect("arm")
 
-    ground.ask("second")
+    ground.ask("second", ranks={"list": [1]})
     status = await ground.until_state("Queued", "second", "TargetsResolved")
-    assert "place 1 in the namespace's queue: 1 captures of namespace" in message(status)
+    assert f"place 1 in the queue: 1 captures of namespace {ground.namespace} are under way" in message(status)
     assert status["queuePosition"] == 1
-    await asyncio.sleep(1.1)  # creationTimestamp has whole seconds
-    ground.ask("third")
-    status = await ground.until_state("Queued", "third", "TargetsResolved")
-    assert "place 2 in the namespace's queue: 1 requests" in message(status)
-    assert status["queuePosition"] == 2
-    ground.delete("first")
-    status = await ground.until_state("NothingMatched", "second", "TargetsResolved")
-    assert "queuePosition" not in status
-    assert condition(ground.status("third"), "TargetsResolved") == ("False", "Queued")
+    ground.ask("refused", ranks={"list": [2]}, conflict="Fail")
+    assert condition(await ground.until_finished("refused")) == ("False", "TooManyCaptures")
+    await sidecar.deliver(ground.puts, arm)
+    await ground.deliver(sidecar)
+    status = await ground.until_finished("second")
+    assert (condition(status), "queuePosition" in status) == (("True", "Complete"), False)
 
 
 async def test_deletion_withdraws_what_was_ordered(ground: RequestGround) -> None:

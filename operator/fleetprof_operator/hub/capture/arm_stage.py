@@ -4,10 +4,10 @@ Resolving and planning are pure (`resolution`, `plan`); here is the patience aro
 
 Guarantees: a request waits for what may still come, with the reason in its status, and no longer than its deadline, or
 the grace that it gives to ranks that are missing; no rank is ordered that another request holds, and of those that wait
-for a rank the first one gets it, for whose sake the others' deadlines stand still; an order follows from the ledger
-alone, so that it can be repeated (`recover_order`). Where no rank at all took its order in time, since
-host or job stood still for a second, nothing has begun and one later start is agreed on, once all ask again; where one
-did, the others have missed it.
+for a rank the first one gets it. A deadline stands still while others are captured for whose sake the request waits:
+for its ranks, or for a place. An order follows from the ledger alone, so that it can be repeated (`recover_order`).
+Where no rank at all took its order in time, since host or job stood still for a second, nothing has begun and one later
+start is agreed on, once all ask again; where one did, the others have missed it.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from fleetprof_api.request import Conflict, Spec
 
 from fleetprof_operator.hub.capture.begin_permission import note_beginning
 from fleetprof_operator.hub.capture.canary_stage import CanaryOutcome, send_canary
-from fleetprof_operator.hub.capture.capture_state import CaptureState
+from fleetprof_operator.hub.capture.capture_state import CaptureState, PlaceState
 from fleetprof_operator.hub.ledger.outcome import summarize_failures
 from fleetprof_operator.hub.planning.first_steps import NO_STEP
 from fleetprof_operator.hub.planning.orders import build_release
@@ -26,7 +26,7 @@ from fleetprof_operator.hub.planning.plan import find_obstacle, find_unsteady, m
 from fleetprof_operator.hub.planning.resolution import Resolution
 from fleetprof_operator.hub.planning.window_fit import NO_MEMORY, fit_window
 from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
-from fleetprof_operator.hub.submission import ALREADY, QUEUED
+from fleetprof_operator.hub.submission import ALREADY, QUEUED, TOO_MANY
 
 MOST_PLANS: Final = 2
 _MISSED: Final = (Reason.TOO_LATE, Reason.NOT_POLLING, Reason.BUSY)
@@ -58,32 +58,41 @@ async def resolve_and_arm(state: CaptureState) -> bool:
             state.enter_queue(len(earlier) + 1, found.targets)
             reason, message = QUEUED, f"place {state.queue_position} in the queue for these ranks: {first}"
         elif found.targets:
-            state.leave_queue()
             pending = _find_pending(state, found, now)
             profiled = sum(target.process.busy for target in found.targets)
             if profiled and now < state.deadline_unix_ns - hub.settings.gap_ns:
                 # Nobody else of ours holds them: an order would be given up after seconds, as the job's own wins.
                 pending, gather_until = f"{profiled} of {len(found.targets)} ranks {_say_busy(state, found)}", 0
             gather_until = gather_until or now + hub.settings.gather_ns
-            if not pending or now >= min(gather_until, state.deadline_unix_ns):
-                if not await note_beginning(state, found):
-                    if state.ledger.outcome:
-                        return False
-                    await state.wait(now + hub.settings.look_again_ns)
+            is_ready = not pending or now >= min(gather_until, state.deadline_unix_ns)
+            if is_ready and (no_place := hub.claim_place(state.ledger.uid, now)):
+                if spec.conflict is Conflict.FAIL:
+                    state.book.conclude("False", TOO_MANY, no_place.message, now)
+                    return False
+                state.enter_queue(no_place.position, found.targets)
+                reason, message = QUEUED, f"place {no_place.position} in the queue: {no_place.message}"
+            else:
+                state.leave_queue()
+                if is_ready:
+                    if not await note_beginning(state, found):
+                        if state.ledger.outcome:
+                            return False
+                        await state.wait(now + hub.settings.look_again_ns)
+                        continue
+                    if hub.find_holder(found.targets):
+                        continue  # another request has taken them while that was written
+                    match await send_canary(state, found):
+                        case CanaryOutcome.ARM if not hub.find_holder(found.targets):
+                            state.queued = frozenset()
+                            return _arm(state, found, hub.clock())
+                        case CanaryOutcome.ENDED:
+                            return False
+                    gather_until = 0
                     continue
-                if hub.find_holder(found.targets):
-                    continue  # another request has taken them while that was written
-                match await send_canary(state, found):
-                    case CanaryOutcome.ARM if not hub.find_holder(found.targets):
-                        state.queued = frozenset()
-                        return _arm(state, found, hub.clock())
-                    case CanaryOutcome.ENDED:
-                        return False
-                gather_until = 0
-                continue
-            reason, message = "Gathering", pending
+                reason, message = "Gathering", pending
         else:
             state.leave_queue()
+            state.place = PlaceState.NONE
             gather_until, state.queued = 0, frozenset()
             reason, message = found.reason, found.message
             deaf = found.deaf_since_unix_ns and now - found.deaf_since_unix_ns >= hub.settings.deaf_patience_ns
@@ -95,7 +104,16 @@ async def resolve_and_arm(state: CaptureState) -> bool:
                 return False
         if state.book.wait_for(reason, message, now):
             state.note_change()
-        await state.wait(now + hub.settings.look_again_ns)
+        await state.wait(now + _find_pause_ns(state, found, now))
+
+
+def _find_pause_ns(state: CaptureState, found: Resolution, now_unix_ns: int) -> int:
+    """Until the next look: the longer a request has waited for its job, the rarer it looks."""
+    settings = state.hub.settings
+    if found.targets and not state.queue_position:
+        return settings.look_again_ns
+    waited_ns = now_unix_ns - state.began_unix_ns
+    return max(settings.look_again_ns, min(settings.look_rarely_ns, waited_ns // 32))
 
 
 def _say_busy(state: CaptureState, found: Resolution) -> str:

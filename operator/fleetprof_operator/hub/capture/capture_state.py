@@ -10,6 +10,7 @@ is known to be stored is never given up as failed.
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
 
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
@@ -33,6 +34,14 @@ class CanaryRun:
     reserved: frozenset[tuple[str, str]]
 
 
+class PlaceState(Enum):
+    """Whether a request is ready for its capture, and has a place for it (`planning/places.py`)."""
+
+    NONE = "none"
+    WANTED = "wanted"
+    HELD = "held"
+
+
 class CaptureState:
     """One request's state; for the hub's event loop only. `version` grows with every change that a status shows.
 
@@ -40,8 +49,8 @@ class CaptureState:
     where that was asked for, the store holds, and `traces_stored` those whose trace was seen to arrive; `report_made`
     says that the report is there, `hurried` that a cancel waits for nobody's confirmation, `canary` is the one that
     records at this moment, `canary_step` the first step that the latest one was to record, `queued` has (sidecar,
-    process) of the ranks that it waits for until it has them, and `queue_position` its place among those who do (1
-    comes next; 0: it waits for nobody).
+    process) of the ranks that it waits for until it has them, and `queue_position` its place among those who do, or
+    among those that wait for a place (1 comes next; 0: it waits for nobody).
     With `fails_fast` only what comes by itself is waited for (`arm_stage.is_hopeless`) from `patient_until_unix_ns`
     on, else everything until the deadline.
     """
@@ -60,6 +69,7 @@ class CaptureState:
         self.canary_step = 0
         self.queued: frozenset[tuple[str, str]] = frozenset()
         self.queue_position = 0
+        self.place = PlaceState.NONE
         self.report_made = False
         self.hurried = False
         self.version = 0

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fleetprof_api.ledger import RecordingEstimate
 from fleetprof_api.request import Analysis, ProfileRequest
 
+from fleetprof_operator.hub.planning.places import NoPlace
 from fleetprof_operator.hub.planning.rank_targets import RankTarget
 from fleetprof_operator.hub.planning.resolution import Resolution, resolve
 from fleetprof_operator.hub.planning.target_pods import FindPods, TargetPods
@@ -46,6 +47,7 @@ class CaptureEnvironment:
     records: WorkloadRecords
     find_holder: Callable[[Sequence[RankTarget]], str]  # which unfinished request holds one of these, as a sentence
     find_earlier: Callable[[str, Sequence[RankTarget]], Sequence[str]]  # whom a request's uid lets go first there
+    claim_place: Callable[[str, int], NoPlace | None]  # for a request's uid, at this time
 
     def pods_of(self, uid: str) -> TargetPods | None:
         """The pods of a request; None where nobody tells them."""

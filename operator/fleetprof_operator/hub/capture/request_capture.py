@@ -21,7 +21,7 @@ from fleetprof_api.request import ProfileRequest, Traces
 
 from fleetprof_operator.hub.capture import canary_stage
 from fleetprof_operator.hub.capture.arm_stage import await_second_start, recover_order, resolve_and_arm
-from fleetprof_operator.hub.capture.capture_state import CaptureState
+from fleetprof_operator.hub.capture.capture_state import CaptureState, PlaceState
 from fleetprof_operator.hub.capture.claims import Claims
 from fleetprof_operator.hub.capture.environment import CaptureEnvironment
 from fleetprof_operator.hub.capture.follow_stage import follow
@@ -121,6 +121,25 @@ class RequestCapture:
     def queue_key(self) -> tuple[int, str]:
         """Its place among those that wait for the same ranks: the least comes first."""
         return self.ledger.submitted_unix_ns, self.ledger.uid
+
+    @property
+    def holds_place(self) -> bool:
+        """Whether it is one of those under way."""
+        return not self.finished and (self._state.place is PlaceState.HELD or bool(self.ledger.entries))
+
+    @property
+    def wants_place(self) -> bool:
+        """Whether it is ready to be one of them."""
+        return not self.finished and not self.holds_place and self._state.place is PlaceState.WANTED
+
+    def want_place(self) -> None:
+        """It is ready for its capture."""
+        if self._state.place is PlaceState.NONE:
+            self._state.place = PlaceState.WANTED
+
+    def take_place(self) -> None:
+        """It is under way from now on."""
+        self._state.place = PlaceState.HELD
 
     def waits_for(self, targets: Sequence[RankTarget]) -> bool:
         """Whether it waits until others have captured one of these processes."""
