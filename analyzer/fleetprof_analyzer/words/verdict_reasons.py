@@ -22,6 +22,7 @@ from fleetprof_analyzer.job.stragglers.judgement.reasons import (
     TooFewIterations,
     TooNoisy,
     Unfaithful,
+    Unseen,
     Unsure,
     UnsureTurns,
 )
@@ -92,6 +93,16 @@ def say_reason(reason: Reason) -> str:
             if floor is None:
                 return f"no rank stands out; how late one would have to be to show is not known{left}"
             return f"no rank is late by more than {_percent(floor)} of an iteration{left}"
+        case Unseen(missing, None, share):
+            return (
+                f"the ranks wait for {_percent(share)} of an iteration longer than the captured ones explain, and "
+                f"{name_ranks(missing)} left no trace"
+            )
+        case Unseen(missing, rank, share):
+            return (
+                f"rank {rank} takes {_percent(share)} longer than its peers, and what that costs is not known without "
+                f"{name_ranks(missing)}, which left no trace"
+            )
         case NotStored(ranks):
             return f"the operations of {ranks} ranks were not stored with their summaries"
         case NotComparable(left_out):

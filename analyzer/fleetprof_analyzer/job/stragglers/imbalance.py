@@ -52,7 +52,7 @@ class Imbalance:
 
 def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
     """Compares the replay as measured with one of even roles and one of even ranks and iterations."""
-    rank = replay.layout.rank
+    rank = replay.like[replay.layout.rank]
     inside = replay.iteration >= 0
     roles = np.unique(table.role)
     level = np.array([float(table.own_ns[table.role == role].mean()) for role in roles])

@@ -104,7 +104,8 @@ def _sister_operations(
     """
     layout = replay.layout
     kinds, elements = replay.gather("kind"), replay.gather("elements")
-    order = np.argsort(layout.collective, kind="stable")
+    captured = np.flatnonzero(replay.is_captured)
+    order = captured[np.argsort(layout.collective[captured], kind="stable")]
     cuts = np.flatnonzero(np.diff(layout.collective[order], prepend=-1))
     found: dict[tuple[tuple[object, ...], int], list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
     alike: dict[tuple[tuple[object, ...], int], tuple[object, ...]] = {}

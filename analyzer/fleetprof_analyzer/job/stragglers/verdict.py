@@ -32,6 +32,7 @@ from fleetprof_analyzer.job.stragglers.judgement.reasons import (
     TooFewIterations,
     TooNoisy,
     Unfaithful,
+    Unseen,
     Unsure,
     UnsureTurns,
 )
@@ -181,8 +182,29 @@ def _decide(agreed: Agreed, missing: list[int]) -> _Decision:
     if power.hides_all:
         noise = TooNoisy(len(replay.matched.iterations))
         return _Decision(verdict="undecided", reason=noise, links=links, power=power)
+    off = abs(replay.fidelity() - 1)
+    if missing:
+        if (unseen := _find_unseen(replay, judged, missing)) is not None:
+            return _Decision(verdict="undecided", reason=unseen, links=links, power=power)
+        if off > FAITHFUL:
+            return _Decision(verdict="undecided", reason=Unfaithful(replay.fidelity()), links=links, power=power)
+    if power.smallest_gain is not None and (missing or off > FAITHFUL):
+        # Nobody is named for less.
+        power = replace(power, smallest_gain=max(power.smallest_gain, off if missing else _LEAST_OF_ERROR * off))
     alone = not any(len(table.peers(rank)) for rank in range(len(table.role)))
     return _Decision(verdict="nobody", reason=Nobody(missing, alone, power.smallest_gain), links=links, power=power)
+
+
+def _find_unseen(replay: Replay, judged: Judged, missing: list[int]) -> Unseen | None:
+    """What the missing ranks may hide: the delays that they make, or what a rank costs whom they wait for."""
+    unexplained = 1 - replay.fidelity()
+    if unexplained > FAITHFUL:
+        return Unseen(missing, None, unexplained)
+    left_out = sorted(set(missing) - {one.rank for one in replay.played.ranks})
+    suspect = max(judged.others, default=None, key=lambda fault: fault.candidate.excess)
+    if not left_out or suspect is None:
+        return None
+    return Unseen(left_out, rank_of(replay, suspect.candidate.rank), suspect.candidate.excess)
 
 
 def _has_too_few(replay: Replay) -> bool:

@@ -104,6 +104,19 @@ class Nobody:
 
 
 @dataclass(frozen=True, slots=True)
+class Unseen:
+    """The `missing` ranks left no trace, and what they do hides what others cost.
+
+    `rank` takes longer than its peers by the `share` of its own time; None: the ranks wait for the `share` of an
+    iteration longer than the captured ones explain.
+    """
+
+    missing: list[int]
+    rank: int | None
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class NotStored:
     """The operations of so many ranks were not stored with their summaries."""
 
@@ -146,6 +159,7 @@ Reason = (
     | TooFewIterations
     | TooNoisy
     | Nobody
+    | Unseen
     | NotStored
     | NotComparable
     | Mismatch

@@ -74,7 +74,7 @@ def tabulate(replay: Replay, role: Int64s) -> OwnTime:
     """The table of a replay's ranks."""
     ranks, count = len(replay.matched.ranks), len(replay.matched.iterations)
     layout = replay.layout
-    inside = replay.iteration >= 0
+    inside = (replay.iteration >= 0) & replay.is_captured
     cell = (layout.rank[inside], replay.iteration[inside])
 
     def add(values: Int64s) -> Int64s:

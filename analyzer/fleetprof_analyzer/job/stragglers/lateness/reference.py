@@ -102,7 +102,7 @@ def _median_of(replay: Replay, peers: Int64s, values: Int64s) -> Floats:
     layout = replay.layout
     shape = (len(peers), len(replay.matched.iterations), int(replay.program_position.max()) + 1)
     grid = np.full(shape, np.nan)
-    row = np.full(len(replay.matched.ranks), -1, np.int64)
+    row = np.full(len(replay.like), -1, np.int64)
     row[peers] = np.arange(len(peers))
     theirs = np.flatnonzero((row[layout.rank] >= 0) & (replay.program_position >= 0) & (replay.iteration >= 0))
     grid[row[layout.rank[theirs]], replay.iteration[theirs], replay.program_position[theirs]] = values[theirs]

@@ -50,7 +50,7 @@ def _with_nobody_late(replay: Replay, role: Int64s) -> tuple[Int64s, Int64s]:
     """
     position, iteration = replay.program_position, replay.iteration
     known = (position >= 0) & (iteration >= 0)
-    roles = role[replay.layout.rank]
+    roles = role[replay.like[replay.layout.rank]]
     work, host = replay.work_ns.copy(), replay.host_ns.copy()
     alone = np.bincount(role)[roles] == 1
     place = (roles * (int(position.max(initial=0)) + 1) + position) * (int(iteration.max(initial=0)) + 1)

@@ -42,7 +42,7 @@ def find_shape(replay: Replay) -> PipelineShape | None:
     """The pipelines of the job, if all are alike."""
     messages = _messages(replay)
     pipelines = _pipelines(set(messages))
-    depths = find_depths(replay.matched, replay.strays)
+    depths = find_depths(replay.played, replay.strays)
     shapes = set()
     for ranks in pipelines:
         stages = sorted(ranks, key=lambda rank: depths[rank])
@@ -68,7 +68,7 @@ def _shape(stages: list[int], messages: dict[Edge, int]) -> PipelineShape:
 
 def _messages(replay: Replay) -> dict[Edge, int]:
     """How many messages go from one rank (its position) to another in most iterations."""
-    place = {one.rank: number for number, one in enumerate(replay.matched.ranks)}
+    place = {one.rank: number for number, one in enumerate(replay.played.ranks)}
     layout, kind, peer = replay.layout, replay.gather("kind"), replay.gather("peer")
     worked = np.cumsum(replay.work_ns)
     counts: dict[Edge, Counter[int]] = defaultdict(Counter)

@@ -26,6 +26,7 @@ from fleetprof_analyzer.job.stragglers.replay.keys import (
 from fleetprof_analyzer.job.stragglers.replay.mismatch import Mismatch
 from fleetprof_analyzer.job.stragglers.replay.partners.matched import ONE_GROUP
 from fleetprof_analyzer.job.stragglers.replay.partners.matched import Matched as Matched
+from fleetprof_analyzer.job.stragglers.replay.partners.stand_ins import add_stand_ins
 from fleetprof_analyzer.job.stragglers.replay.partners.uneven import drop_uneven, place_dropped
 from fleetprof_analyzer.job.stragglers.replay.partners.windows import shifts_by_ends
 from fleetprof_analyzer.rank.communication.operations import KINDS, RankOperations
@@ -54,7 +55,7 @@ def match(ranks: Sequence[RankOperations]) -> Matched:
             place_dropped(ordered, keys, dropped, (clocks.offset_ns, clocks.aligned.tolist()))
             found = _join(ordered, iterations, iteration, keys, method)
         if _agrees(found):
-            return found
+            return add_stand_ins(found, keys)
     if found is None:
         return _refused(ordered, Mismatch("groups_not_known"))
     share = 100 * (1 - found.unmatched / max(found.operations, 1))

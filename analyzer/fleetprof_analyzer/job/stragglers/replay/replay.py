@@ -26,7 +26,7 @@ from fleetprof_analyzer.job.stragglers.replay.course import (
 from fleetprof_analyzer.job.stragglers.replay.entry import find_entries, find_waits
 from fleetprof_analyzer.job.stragglers.replay.graph.order import Step, Stuck, order
 from fleetprof_analyzer.job.stragglers.replay.graph.plan import plan
-from fleetprof_analyzer.job.stragglers.replay.graph.transfers import shorten_transfers
+from fleetprof_analyzer.job.stragglers.replay.graph.transfers import measure_transfers
 from fleetprof_analyzer.job.stragglers.replay.joins import place_joins
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.job.stragglers.replay.passing import bound_first_lags, share_passing
@@ -49,14 +49,18 @@ class Replay:
 
     def __init__(self, matched: Matched, *, follows_hosts: bool = True) -> None:
         self.matched, self._follows_hosts = matched, follows_hosts
-        self.layout, self._steps = plan(matched)
+        self.played = matched.played or matched
+        captured = len(matched.ranks)
+        self.like = self.played.like if matched.played else np.arange(captured)
+        self.layout, self._steps = plan(self.played)
         layout = self.layout
+        self.is_captured = layout.rank < captured
         self.duration_ns = self.gather("duration_ns")
         self.start_ns = self.gather("start_ns")
         self.parts_ns = {name: self.gather(f"{name}_ns") for name in _PARTS}
         self.segment_ns = self.parts_ns["segment"]
-        self.iteration = gather_rows(matched.iteration, layout)
-        self.strays = find_strays(matched)
+        self.iteration = gather_rows(self.played.iteration, layout)
+        self.strays = find_strays(self.played)
         self.is_stray = gather_rows(self.strays, layout).astype(np.bool_)
         self.has_host = self._with_hosts()
         with_host = (self.has_host | self._unfollowed)[layout.rank]
@@ -66,17 +70,17 @@ class Replay:
         self._share_what_passes()
         self._times_of_marks()
         self._complete_first()
-        self.transfer_ns = np.full(layout.collectives, np.iinfo(np.int64).max, np.int64)
-        np.minimum.at(self.transfer_ns, layout.collective, self.duration_ns)
-        self.transfer_ns = shorten_transfers(layout, self.transfer_ns)
+        described = self.gather("kind"), self.gather("elements")
+        whole = self.played.whole if matched.played else np.ones(matched.count, np.bool_)
+        self.transfer_ns = measure_transfers(layout, self.duration_ns, self.is_captured, whole, described)
         self._add_up()
-        self.ahead_ns = np.zeros(len(matched.ranks), np.int64)
+        self.ahead_ns = np.zeros(len(self.like), np.int64)
         self._explain()
         self.ahead_ns = self._find_waits()
 
     def gather(self, column: str) -> Int64s:
         """A column of `Columns`, one value per operation of the layout, shape (N,)."""
-        return gather_rows([getattr(one.columns, column) for one in self.matched.ranks], self.layout)
+        return gather_rows([getattr(one.columns, column) for one in self.played.ranks], self.layout)
 
     def _positions(self) -> Int64s:
         """Each operation's place in its rank's program, shape (N,), -1 where its iteration differs, and of strays."""
@@ -84,7 +88,7 @@ class Replay:
             position_in_program(
                 np.where(stray, -1, numbers).astype(np.int32), one.columns.kind, len(self.matched.iterations)
             )
-            for one, numbers, stray in zip(self.matched.ranks, self.matched.iteration, self.strays, strict=True)
+            for one, numbers, stray in zip(self.played.ranks, self.played.iteration, self.strays, strict=True)
         ]
         return gather_rows(of_ranks, self.layout)
 
@@ -102,7 +106,7 @@ class Replay:
 
     def _with_hosts(self) -> Bools:
         """The ranks whose hosts are followed, shape (R,): those that lead, and where most do all that say theirs."""
-        ranks = self.matched.ranks
+        ranks = self.played.ranks
         follows = np.array([bool((one.columns.tail_work_ns > HALF_NEVER).any()) for one in ranks])
         leads = np.array([one.leads for one in ranks])
         self._unfollowed = leads & (not self._follows_hosts)
@@ -112,7 +116,7 @@ class Replay:
 
     def _times_of_marks(self) -> None:
         """The marks' times, the owner of each; of a mark that was left out they belong to the next one."""
-        layout, ranks = self.layout, self.matched.ranks
+        layout, ranks = self.layout, self.played.ranks
         own, self._work_ns, self._host_ns = (
             sum_marks(ranks, layout, name) for name in ("own_ns", "work_ns", "host_ns")
         )
@@ -254,7 +258,7 @@ class Replay:
             entry = find_entries(layout, course, self.iteration, len(self.has_host))
             if entry.any():
                 course = self._course(layout, self._steps, scenarios, entry)
-        blocked = np.zeros((len(self.matched.ranks), len(scenarios)), np.int64)
+        blocked = np.zeros((len(self.like), len(scenarios)), np.int64)
         np.add.at(blocked, layout.mark_rank[layout.stop_mark], course.stood)
         hosts = hosts_alone(layout, course, self.iteration, len(self.matched.iterations), self.has_host)
         return ReplayOutcome(course.ends.max(axis=0, initial=0), blocked, hosts)

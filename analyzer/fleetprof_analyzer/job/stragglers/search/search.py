@@ -67,7 +67,8 @@ class Search:
 def search(replay: Replay) -> Search:
     """Tests the own times of all ranks, and replays those that may be late."""
     matched = replay.matched
-    of_hosts = find_late_hosts(tabulate(replay, find_roles(matched, replay.strays)), matched.hosts)
+    role = find_roles(replay.played, replay.strays)[: len(matched.ranks)]
+    of_hosts = find_late_hosts(tabulate(replay, role), matched.hosts)
     table, known = of_hosts.table, {candidate.rank for candidate in of_hosts.candidates}
     singly = [candidate for candidate in find_candidates(table) if candidate.rank not in known]
     candidates = of_hosts.candidates + add_rhythmic(table, singly, matched.iterations)

@@ -1,7 +1,7 @@
-"""How long the parts of batches took to transfer, where one kernel exchanges with several ranks at once.
+"""How long transfers took: as long as the member that came last was in the operation, for it waited for nobody.
 
-Such a kernel lasts until its last part is over, so its duration holds what another part waited for. Guarantees: pure;
-transfers only get shorter.
+Where one kernel exchanges with several ranks at once, it lasts until its last part is over, so its duration holds what
+another part waited for; where a member left no trace, it may have come last. Guarantees: pure.
 """
 
 from typing import Final
@@ -12,6 +12,22 @@ from fleetprof_analyzer.job.stragglers.replay.schedule import ReplayLayout
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _UNDISTURBED: Final = 0.05  # of the transfers between two ranks: at least so many waited for no other part
+
+
+def measure_transfers(
+    layout: ReplayLayout, duration_ns: Int64s, captured: Bools, whole: Bools, described: tuple[Int64s, Int64s]
+) -> Int64s:
+    """How long each collective's transfer took, shape (C,): the shortest duration over its captured members.
+
+    Of the operations, shapes (N,): `duration_ns`, whether a rank was `captured`, and kind and elements (`described`).
+    `whole`, shape (M,), of the first collectives: all members were captured.
+    """
+    of_captured, of_all = (np.full(layout.collectives, np.iinfo(np.int64).max) for _ in range(2))
+    np.minimum.at(of_all, layout.collective, duration_ns)
+    np.minimum.at(of_captured, layout.collective[captured], duration_ns[captured])
+    has_captured = np.bincount(layout.collective[captured], minlength=layout.collectives) > 0
+    transfer = _bound_by_whole(layout, np.where(has_captured, of_captured, of_all), whole, described)
+    return shorten_transfers(layout, transfer)
 
 
 def exchanges_with_several(layout: ReplayLayout) -> Bools:
@@ -45,3 +61,33 @@ def shorten_transfers(layout: ReplayLayout, transfer_ns: Int64s) -> Int64s:
         here = several & of_link
         shortened[here] = np.minimum(transfer_ns[here], int(np.quantile(transfer_ns[of_link], _UNDISTURBED)))
     return shortened
+
+
+def _bound_by_whole(
+    layout: ReplayLayout, transfer_ns: Int64s, whole: Bools, described: tuple[Int64s, Int64s]
+) -> Int64s:
+    """The transfers, shape (C,), those in which a missing rank may have come last no longer than others like them.
+
+    Alike are kind, size and number of members. Where none of these is whole, the shortest of that kind and number, for
+    as many elements, tells.
+    """
+    if whole.all():
+        return transfer_ns
+    known = layout.collective < len(whole)
+    at, bounded = layout.collective[known], transfer_ns.copy()
+    likeness = np.full((len(whole), 3), -1, np.int64)
+    for column, values in enumerate(described):
+        np.maximum.at(likeness[:, column], at, values[known])
+    likeness[:, 2] = np.bincount(at, minlength=len(whole))
+    owner = np.unique(likeness, axis=0, return_inverse=True)[1].reshape(-1)
+    rate = transfer_ns[: len(whole)] / np.maximum(likeness[:, 1], 1)
+    for one in np.unique(owner[~whole]).tolist():
+        here = np.flatnonzero(owner == one)
+        kind, elements, members = likeness[here[0]].tolist()
+        if len(usual := transfer_ns[here[whole[here]]]):
+            most = float(np.median(usual))
+        else:
+            most = float(rate[(likeness[:, 0] == kind) & (likeness[:, 2] == members)].min()) * max(elements, 1)
+        here = here[~whole[here]]
+        bounded[here] = np.minimum(transfer_ns[here], round(most))
+    return bounded

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+
 from fleetprof_analyzer.job.stragglers.replay.mismatch import Mismatch
 from fleetprof_analyzer.rank.communication.operations import RankOperations
 from fleetprof_analyzer.trace.trace import Bools, Int64s
@@ -35,6 +37,10 @@ class Matched:
     alone: dict[str, int] = field(default_factory=dict)  # of `unmatched_kinds`, those whose partners are all missing
     hosts: Sequence[str] = ()  # of each rank, as far as they are known
     mismatch: Mismatch | None = None  # why there is no match; None where there is one
+    # The same with those who stand in for missing ranks, behind the others; None without any. In it `like`, shape (R,),
+    # says as which of the ranks each works.
+    played: "Matched | None" = None
+    like: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def guessed(self) -> bool:
