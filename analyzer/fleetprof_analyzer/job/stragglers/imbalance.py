@@ -234,9 +234,7 @@ def _all_alike(table: OwnTime) -> bool:
 
 def _explained_by_waits(table: OwnTime, values: Int64s) -> float | None:
     """How much of what moves goes with the ranks' waits for a core (r²); None where these were not sampled."""
-    if table.waited_ns.shape != values.shape:
-        return None
-    known = np.isfinite(table.waited_ns).all(axis=0)
-    if known.sum() < FEWEST_SAMPLED:
+    known = table.sampled()
+    if known is None or table.waited_ns.shape != values.shape:
         return None
     return explained_share(values[:, known], table.waited_ns[:, known])

@@ -71,10 +71,10 @@ def come_again(table: OwnTime, long: Bools) -> Bools:
 
 def runs_move(table: OwnTime) -> bool:
     """Whether the threads run now longer and now shorter, and that is what moves their own time."""
-    known = _sampled(table)
-    if known is None or known.all(axis=0).sum() < FEWEST_SAMPLED:
+    known = table.sampled()
+    if known is None or table.ran_ns.shape != table.own_ns.shape:
         return False
-    ran, own = table.ran_ns[:, known.all(axis=0)], table.own_ns[:, known.all(axis=0)]
+    ran, own = table.ran_ns[:, known], table.own_ns[:, known]
     is_restless = restlessness(ran) >= _LEAST_RESTLESS * float(np.median(own))
     return is_restless and explained_share(own, ran) >= HALF
 

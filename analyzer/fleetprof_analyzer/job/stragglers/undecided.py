@@ -13,7 +13,6 @@ from fleetprof_api.report.stragglers import Undecided
 from fleetprof_analyzer.job.stragglers.lateness.excess import least_excess_ns
 from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, Margins, measure_margins
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
-from fleetprof_analyzer.job.stragglers.thresholds import FEWEST_SAMPLED
 
 _LARGE_GAIN: Final = 0.3
 """Noise that would hide so much of the iteration leaves no room for the word nobody."""
@@ -60,10 +59,8 @@ def find_power(table: OwnTime, iteration_ns: float, least_gain: float, cleared: 
 
 def _without_waits(table: OwnTime) -> OwnTime | None:
     """The own time of CPU-only ranks without their waits for a core; None where too few iterations were sampled."""
-    if not table.on_host or table.waited_ns.shape != table.own_ns.shape:
-        return None
-    known = np.isfinite(table.waited_ns).all(axis=0)
-    if known.sum() < FEWEST_SAMPLED:
+    known = table.sampled()
+    if known is None or not table.on_host or table.waited_ns.shape != table.own_ns.shape:
         return None
     return replace(table, own_ns=np.maximum(table.own_ns - table.waited_ns, 0)[:, known].astype(np.int64))
 

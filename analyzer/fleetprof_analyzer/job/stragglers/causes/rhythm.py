@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, relative_excess
-from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime, among_all
 from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, HALF, LEAST_ON_HOST, RARE
 from fleetprof_analyzer.trace.trace import Bools
 
@@ -82,11 +82,8 @@ def _find_late(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, C
 
 def _find_blocked(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, Candidate]]:
     """The same of ranks that are blocked in a rhythm, by the iterations that were sampled on all ranks."""
-    blocked = table.blocked_ns()
-    if blocked is None:
-        return
-    known: Bools = np.asarray(np.isfinite(blocked).all(axis=0))
-    if known.sum() < _LEAST_SAMPLED:
+    blocked, known = table.blocked_ns(), table.sampled()
+    if blocked is None or known is None or known.sum() < _LEAST_SAMPLED:
         return
     excess, has_peers = relative_excess(table, blocked[:, known])
     sampled = [number for number, here in zip(numbers, known, strict=True) if here]
@@ -95,9 +92,8 @@ def _find_blocked(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int
         if found is None:
             continue
         every, late = found
-        whole = np.zeros(len(known), np.bool_)
-        whole[known] = late
-        yield rank, every, Candidate(rank, "intermittent", float(excess[rank][late].mean()), whole, by="blocked")
+        mean = float(excess[rank][late].mean())
+        yield rank, every, Candidate(rank, "intermittent", mean, among_all(late, known), by="blocked")
 
 
 def _find_hosts(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, Candidate]]:

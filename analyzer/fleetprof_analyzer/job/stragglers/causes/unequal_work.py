@@ -14,7 +14,7 @@ from fleetprof_analyzer.job.stragglers.causes.operators import OperatorWork, com
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.search.same_kernels import Kernels, compare_speed, given_work_ns
-from fleetprof_analyzer.job.stragglers.thresholds import FEWEST_SAMPLED, HALF, LASTING, LEAST
+from fleetprof_analyzer.job.stragglers.thresholds import HALF, LASTING, LEAST
 
 _LEAST_EXCESS: Final = 0.1  # of what peers take for their operators, at their medians
 _MOST_TOLD_BY_RUNS: Final = 1.0  # more work than the peers' all; waits for a core lengthen operators without end
@@ -90,11 +90,8 @@ def runs_more(table: OwnTime, rank: int, share: float) -> bool:
 
     A rank that waits for cores has longer operators, and runs no longer. True where threads were not sampled.
     """
-    peers = table.peers(rank)
-    if not table.on_host or table.ran_ns.shape != table.own_ns.shape or len(peers) == 0:
-        return True
-    known = np.isfinite(table.ran_ns).all(axis=0)
-    if known.sum() < FEWEST_SAMPLED:
+    peers, known = table.peers(rank), table.sampled()
+    if not table.on_host or known is None or table.ran_ns.shape != table.own_ns.shape or len(peers) == 0:
         return True
     mine, usual = float(np.median(table.ran_ns[rank, known])), float(np.median(table.ran_ns[peers][:, known]))
     return mine - usual >= HALF * min(share, _MOST_TOLD_BY_RUNS) * usual

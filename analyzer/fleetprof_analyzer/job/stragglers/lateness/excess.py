@@ -13,10 +13,9 @@ import numpy as np
 from fleetprof_analyzer.job.stragglers.lateness.leads import may_be_chance_of_leads
 from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, Margins, measure_margins, stand_out
 from fleetprof_analyzer.job.stragglers.lateness.outliers import binomial_tail, find_outliers, measure_deviation
-from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
+from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime, among_all
 from fleetprof_analyzer.job.stragglers.thresholds import (
     FEW_RANKS,
-    FEWEST_SAMPLED,
     LASTING,
     LEAST,
     LEAST_ON_HOST,
@@ -162,25 +161,20 @@ def _beside_waits(table: OwnTime, has_peers: Bools) -> list[Candidate]:
     Each is noise to the others. What a thread runs is the steadiest of them, however full the machine is; of a device's
     host it says nothing, which may run while it waits. Over the iterations in which all ranks were sampled.
     """
-    if table.waited_ns.shape != table.own_ns.shape:
-        return []
-    known: Bools = np.asarray(np.isfinite(table.waited_ns).all(axis=0))
-    if known.sum() < FEWEST_SAMPLED:
+    known = table.sampled()
+    if known is None or table.waited_ns.shape != table.own_ns.shape:
         return []
     waited = np.where(known, table.waited_ns, 0).astype(np.int64)
     tested = [np.maximum(table.own_ns - waited, 0), waited]
-    if table.on_host and table.ran_ns.shape == table.own_ns.shape and np.isfinite(table.ran_ns[:, known]).all():
+    if table.on_host and table.ran_ns.shape == table.own_ns.shape:
         # Who polls runs while it waits for others, which is no time of its own.
         ran = np.minimum(np.where(known, table.ran_ns, 0).astype(np.int64), table.own_ns)
         tested += [ran, np.maximum(table.own_ns - waited - ran, 0)]
     found = []
     for values in tested:
         for candidate in _persistent(table, relative_excess(table, values)[0][:, known], has_peers):
-            if candidate.excess < LEAST_ON_HOST:
-                continue
-            late = np.zeros(len(known), np.bool_)
-            late[known] = candidate.iterations
-            found.append(replace(candidate, iterations=late))
+            if candidate.excess >= LEAST_ON_HOST:
+                found.append(replace(candidate, iterations=among_all(candidate.iterations, known)))
     return found
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST_SAMPLED
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
 from fleetprof_analyzer.rank.communication.operations import RankOperations, Signature
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
@@ -53,6 +54,12 @@ class OwnTime:
         same = np.flatnonzero((self.role == self.role[rank]) & (self.late_with_host < 0))
         return np.asarray(same[same != rank])
 
+    def sampled(self) -> Bools | None:
+        """The iterations in which all training threads were sampled, shape (K,); None where these are too few."""
+        told = [values for values in (self.ran_ns, self.waited_ns) if values.shape == self.own_ns.shape]
+        known: Bools = np.asarray(np.isfinite(told).all(axis=(0, 1)) if told else np.zeros(1, np.bool_))
+        return known if known.sum() >= FEWEST_SAMPLED else None
+
     def blocked_ns(self) -> Floats | None:
         """Own time in which the training thread neither ran nor waited for a core, shape (R, K).
 
@@ -68,6 +75,13 @@ class OwnTime:
             return 1.0
         ran, waited = (float(np.median(values[known])) for values in (self.ran_ns, self.waited_ns))
         return 1 + waited / ran if ran > 0 else 1.0
+
+
+def among_all(late: Bools, known: Bools) -> Bools:
+    """Among all iterations, shape (K,), those that are late of the n known ones, shape (n,)."""
+    found = np.zeros(len(known), np.bool_)
+    found[known] = late
+    return found
 
 
 def tabulate(replay: Replay, role: Int64s) -> OwnTime:

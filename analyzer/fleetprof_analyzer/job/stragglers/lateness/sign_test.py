@@ -14,8 +14,8 @@ import numpy as np
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, relative_excess
 from fleetprof_analyzer.job.stragglers.lateness.margins import measure_dependence, measure_inflation
 from fleetprof_analyzer.job.stragglers.lateness.outliers import binomial_tail
-from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
-from fleetprof_analyzer.job.stragglers.thresholds import FEWEST_SAMPLED, LEAST_ON_HOST, RARE
+from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime, among_all
+from fleetprof_analyzer.job.stragglers.thresholds import LEAST_ON_HOST, RARE
 from fleetprof_analyzer.trace.trace import Bools
 
 _LEAST_MORE: Final = (
@@ -26,14 +26,11 @@ _LEAST_DEPENDENCE: Final = 1.645  # standard errors, 5 %: what a thread does is 
 
 def find_most_often(table: OwnTime) -> list[Candidate]:
     """Candidates by the time that their threads run, and by the time that these are blocked; each rank once."""
-    blocked = table.blocked_ns()
-    if blocked is None:
+    blocked, known = table.blocked_ns(), table.sampled()
+    if blocked is None or known is None:
         return []
-    known: Bools = np.asarray(np.isfinite(blocked).all(axis=0))
     # What lies before the window's first collective was not recorded.
     known[0] = False
-    if known.sum() < FEWEST_SAMPLED:
-        return []
     ran = np.minimum(table.ran_ns, table.own_ns) * table.stretch(np.broadcast_to(known, table.own_ns.shape))
     found: dict[int, Candidate] = {}
     for values, by, least_more in ((ran, "peers", _LEAST_MORE), (blocked, "blocked", 1.0)):
@@ -53,8 +50,7 @@ def _find(table: OwnTime, values: Floats, known: Bools, *, by: str, least_more: 
             continue
         if _chance_of_most(values, rank, peers) > RARE:
             continue
-        late = np.zeros(len(known), np.bool_)
-        late[known] = excess[rank] > middle / 2
+        late = among_all(excess[rank] > middle / 2, known)
         found.append(Candidate(rank, "persistent", middle, late, by=by))
     return found
 

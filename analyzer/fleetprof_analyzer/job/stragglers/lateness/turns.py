@@ -45,11 +45,10 @@ def find_likeliest_order(table: OwnTime, numbers: list[int]) -> TurnOrder | None
     before the window's first collective was not recorded. Had any rank the time of any other with the same odds in each
     iteration, the sum over the iterations of the time of the rank whose turn it is would be normal.
     """
-    blocked = table.blocked_ns()
-    if blocked is None or len(np.unique(table.role)) > 1 or not 1 < len(blocked) <= _MOST_RANKS:
+    blocked, known = table.blocked_ns(), table.sampled()
+    if blocked is None or known is None or len(np.unique(table.role)) > 1 or not 1 < len(blocked) <= _MOST_RANKS:
         return None
     ranks = len(blocked)
-    known: Bools = np.asarray(np.isfinite(blocked).all(axis=0))
     known[0] = False
     if known.sum() < _LEAST_ROUNDS * ranks:
         return None
