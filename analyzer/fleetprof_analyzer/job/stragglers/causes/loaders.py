@@ -50,10 +50,7 @@ def find_slow_loaders(replay: Replay, table: OwnTime) -> tuple[list[Candidate], 
         late = above > max(LEAST * own, least_z(len(others)) * spread)
         if late.mean() < LASTING:
             continue
-        found.append(
-            Candidate(int(rank), "persistent", float(np.median(above)) / own, late, float(np.median(above)) / spread,
-                      by="loader")
-        )  # fmt: skip
+        found.append(Candidate(int(rank), "persistent", float(np.median(above)) / own, late, by="loader"))
         wanted[int(rank)] = _with_loading(replay, int(rank), middle / float(usual[rank]), bool(hosts))
     return found, wanted
 

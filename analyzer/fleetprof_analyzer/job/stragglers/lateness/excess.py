@@ -47,7 +47,6 @@ class Candidate:
     pattern: str  # "persistent" or "intermittent"
     excess: float
     iterations: Bools
-    z: float = 0.0
     by: str = "peers"  # found beside them, also by "work", "operators", "blocked"; without any by "kernels" or "loader"
 
 
@@ -120,7 +119,7 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     chosen = (z > least_z(len(ranks) - 1)) & stand_out(x) | are_apart(x)
     chosen &= (middle > LEAST) & (above.mean(axis=1) >= LASTING)
     return [
-        Candidate(int(ranks[n]), "persistent", float(middle[n]), above[n], float(z[n]))
+        Candidate(int(ranks[n]), "persistent", float(middle[n]), above[n])
         for n in np.flatnonzero(chosen)
         if not _may_be_chance(x, int(n), chosen)
     ]

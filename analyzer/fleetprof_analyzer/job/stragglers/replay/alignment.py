@@ -40,7 +40,7 @@ class Alignment:
 def align_clocks(matched: Matched) -> Alignment:
     """Offsets along the tree of the links with the least spread."""
     ends = _ends(matched)
-    links = sorted(_links(matched, ends))
+    links = sorted(_links(ends))
     count = len(matched.ranks)
     parent = list(range(count))
     neighbours: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -82,7 +82,7 @@ def _ends(matched: Matched) -> dict[tuple[int, bool], list[tuple[int, int]]]:
     return ends
 
 
-def _links(matched: Matched, ends: dict[tuple[int, bool], list[tuple[int, int]]]) -> list[tuple[int, int, int, int]]:
+def _links(ends: dict[tuple[int, bool], list[tuple[int, int]]]) -> list[tuple[int, int, int, int]]:
     """(spread, rank, other rank, how much later the other's clock shows the same moment)."""
     differences: dict[tuple[int, int, bool], list[int]] = defaultdict(list)
     for (_, pair), members in ends.items():

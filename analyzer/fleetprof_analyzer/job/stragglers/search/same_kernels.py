@@ -145,22 +145,22 @@ def find_slow_devices(replay: Replay, table: OwnTime) -> tuple[list[Candidate], 
     roles = {int(role) for role in table.role if (table.role == role).sum() > 1}
     groups = [(np.flatnonzero(table.role == role).tolist(), False) for role in sorted(roles)]
     for members, is_alone in [*groups, *([(ranks, True)] if alone else [])]:
-        for rank, above, spread in _find_slow(table, members, whatever_varies=is_alone):
+        for rank, above in _find_slow(table, members, whatever_varies=is_alone):
             if is_alone and rank not in alone:
                 continue
             every = np.ones(table.own_ns.shape[1], np.bool_)
-            found.append(Candidate(rank, "persistent", float(np.expm1(above)), every, above / spread, by="kernels"))
+            found.append(Candidate(rank, "persistent", float(np.expm1(above)), every, by="kernels"))
             less = np.rint(replay.parts_ns["busy"] * -np.expm1(-above)).astype(np.int64)
             wanted[rank] = (replay.work_ns - less, replay.host_ns)
     return found, wanted
 
 
-def _find_slow(table: OwnTime, members: list[int], *, whatever_varies: bool) -> list[tuple[int, float, float]]:
-    """(rank, logarithm of its factor, how far the others are apart) of those that stand out, the slowest first.
+def _find_slow(table: OwnTime, members: list[int], *, whatever_varies: bool) -> list[tuple[int, float]]:
+    """(rank, logarithm of its factor) of those that stand out, the slowest first.
 
     The others are compared without it, because few of them would take its pace for usual.
     """
-    slow: list[tuple[int, float, float]] = []
+    slow: list[tuple[int, float]] = []
     factors = _factors(table, members, whatever_varies=whatever_varies)
     while len(factors) >= FEWEST:
         slowest = max(factors, key=lambda rank: factors[rank])
@@ -172,7 +172,7 @@ def _find_slow(table: OwnTime, members: list[int], *, whatever_varies: bool) -> 
         spread = max(SIGMA * float(np.median(np.abs(others - np.median(others)))), _LEAST_SPREAD)
         if above <= least_z(len(others)) * spread:
             break
-        slow.append((slowest, above, spread))
+        slow.append((slowest, above))
     return slow
 
 
