@@ -17,7 +17,6 @@ from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, HALF, LEAST_ON_
 from fleetprof_analyzer.trace.trace import Bools
 
 _SHORTEST: Final = 2
-_SHARES_OF_LONGEST: Final = (1 / 2, 1 / 3)  # of the longest pause: some are much longer than the others
 _CLEARLY: Final = 1.5  # over all that is not in the rhythm
 _MOST_OF: Final = 0.6  # of all that exceeds
 _CHANCE_OF_TURNS: Final = 0.05  # of it, by the iterations alone: a rank that is always late has no rhythm
@@ -109,14 +108,19 @@ def _find_hosts(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, 
 
 
 def _find_outstanding(excess: Floats, rank: int, numbers: list[int]) -> tuple[int, Bools] | None:
-    """n and the iterations of a rhythm in which a rank is late by far more than in its others, and than others are."""
+    """n and the iterations of a rhythm in which a rank is late by far more than in its others, and than others are.
+
+    However much the pauses differ: a disk is now fast and now slow.
+    """
     mine, others = excess[rank], np.delete(excess, rank, axis=0).ravel()
-    for share in _SHARES_OF_LONGEST:
-        late: Bools = np.asarray(mine > max(share * float(mine.max()), LEAST_ON_HOST))
-        every, rest = find_rhythm(late, numbers), np.concatenate((mine[~late], others))
-        if every is None or (len(rest) and float(mine[late].min()) < _CLEARLY * float(rest.max())):
+    longest = np.sort(mine)[::-1]
+    for count in range(len(mine) // _SHORTEST, FEWEST - 1, -1):
+        late: Bools = np.asarray(mine >= max(float(longest[count - 1]), LEAST_ON_HOST))
+        rest = np.concatenate((mine[~late], others))
+        if late.sum() < FEWEST or float(mine[late].min()) < _CLEARLY * float(rest.max(initial=0.0)):
             continue
-        if mine[late].sum() >= _MOST_OF * mine[mine > 0].sum():
+        every = find_rhythm(late, numbers)
+        if every is not None and mine[late].sum() >= _MOST_OF * mine[mine > 0].sum():
             return every, late
     return None
 
