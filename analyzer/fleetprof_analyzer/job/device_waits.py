@@ -7,7 +7,8 @@ not known, or the trace is a sample, the verdict stays as it is.
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from fleetprof_api.report.report import IdleCauses, Rank
+from fleetprof_api.report.idle_causes import IdleCauses
+from fleetprof_api.report.report import Rank
 from fleetprof_api.report.stragglers import Straggler, Stragglers
 from msgspec.structs import replace
 

@@ -23,14 +23,9 @@ def say_host_finding(
     """(what it is, what to try)."""
     match facts:
         case HostLoading():
-            return (
-                f"{_say_threads(facts.ranks, 'wait')} for the next batch",
-                "give the DataLoader more workers and prefetching"
-                + (
-                    ", or prepare samples more cheaply"
-                    if place is None
-                    else f", or make {name_code_place(place)} cheaper"
-                ),
+            cheaper = "prepare samples more cheaply" if place is None else f"make {name_code_place(place)} cheaper"
+            return f"{_say_threads(facts.ranks, 'wait')} for the next batch", say_faster_loading(
+                "give the DataLoader more workers and prefetching", cheaper, cores_busy=facts.cores_busy
             )
         case HostSilence():
             return (
@@ -52,6 +47,13 @@ def say_host_finding(
                 "run fewer ranks, threads (OMP_NUM_THREADS) and other programs on these cores; a capture of more "
                 "iterations samples the training threads, unless it is told not to (--thread-samples Never)",
             )
+
+
+def say_faster_loading(more: str, cheaper: str, *, cores_busy: bool) -> str:
+    """More workers help only where a core is left for them."""
+    return (
+        f"{cheaper}: the cores are busy, and more workers would share them" if cores_busy else f"{more}, or {cheaper}"
+    )
 
 
 def say_long_iterations(facts: SomeLongIterations, place: PlaceInCode | None) -> tuple[str, str]:

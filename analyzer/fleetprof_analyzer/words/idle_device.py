@@ -12,6 +12,7 @@ from fleetprof_analyzer.job.findings.findings import READING_OPERATORS
 from fleetprof_analyzer.job.findings.found import IdleDevice, IdleKind
 from fleetprof_analyzer.job.findings.guards import MOST_OF_A_PLACE
 from fleetprof_analyzer.words.code_places import name_code_place
+from fleetprof_analyzer.words.host_findings import say_faster_loading
 
 READ_LESS: Final = "keep losses and metrics on the device, and read them (.item(), .cpu(), print) only now and then"
 _LONGEST: Final = 60
@@ -39,7 +40,8 @@ def _advise(idle: IdleDevice, names: Sequence[str]) -> str:
     match idle.cause:
         case "data_loading":
             cheaper = f"make {line} cheaper" if line else "prepare samples more cheaply"
-            return f"give the DataLoader more workers, prefetching and pinned memory, or {cheaper}"
+            more = "give the DataLoader more workers, prefetching and pinned memory"
+            return say_faster_loading(more, cheaper, cores_busy=idle.cores_busy)
         case "synchronization":
             reading = [_short(name) for name in names if name in READING_OPERATORS]
             if reading:

@@ -2,7 +2,8 @@
 
 import pytest
 from fleetprof_analyzer.job.device_waits import name_device_waits
-from fleetprof_api.report.report import IdleCauses, Iteration, Rank, TimeBreakdown
+from fleetprof_api.report.idle_causes import IdleCauses
+from fleetprof_api.report.report import Iteration, Rank, TimeBreakdown
 from fleetprof_api.report.stragglers import Cause, LateHost, Straggler, Stragglers
 from msgspec.structs import replace
 

@@ -27,5 +27,5 @@ def test_one_small_message_an_iteration_could_not_be_larger(
         kind="all_reduce", message_bytes=size, count=2 * calls_of_each, total_ns=90, min_ns=1, overlapped_ns=0, ranks=2
     )
     verdict = Stragglers(verdict="nobody", transfer_share=0.8)
-    found = judge_exposed(verdict, [row], exposed=0.5, ranks=2, on_host=False, iterations=iterations)
+    found = judge_exposed(verdict, [row], exposed=0.5, ranks=2, waits_for_cores=False, iterations=iterations)
     assert found.mean_bytes == (size if is_told else None)

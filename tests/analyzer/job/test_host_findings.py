@@ -70,6 +70,16 @@ def test_a_loader_that_is_slow_on_all_ranks_has_its_line() -> None:
     assert (finding.kind, finding.place) == ("data_loading", OTHER)
 
 
+@pytest.mark.parametrize(("waited", "busy", "word"), [
+    (None, None, "more workers and prefetching"), (49, 899, "more workers and prefetching"),
+    (50, None, "would share them"), (0, 900, "would share them"),
+])  # fmt: skip
+def test_more_workers_are_advice_where_a_core_is_left(waited: int | None, busy: int | None, word: str) -> None:
+    cores = CoreUse(sampled_ns=SPAN, waited_ns=None if waited is None else 1000 * waited, host_busy_permille=busy)
+    (finding,) = findings_of([msgspec.structs.replace(rank(0, loading=400), cores=cores)])
+    assert word in finding.advice
+
+
 @pytest.mark.parametrize(("busy", "lengths", "found"), [
     ([1000, 970], (100, 150, 200, 130, 170), [333]),
     ([1000, None], (100, 150, 200, 130, 170), []),
@@ -89,11 +99,14 @@ def test_without_samples_of_the_threads_full_hosts_and_uneven_iterations_tell(
     assert [(one.kind, one.gain_permille) for one in findings] == [("cpu_contention", gain) for gain in found]
 
 
-@pytest.mark.parametrize(("transfer", "word"), [
-    (0.8, "a core for sending"), (0.2, "even over the ranks"), (None, "begin the longest together"),
+@pytest.mark.parametrize(("transfer", "waited", "word"), [
+    (0.8, 60, "a core for sending"), (0.8, 40, "send less often"), (0.8, None, "send less often"),
+    (0.2, 60, "even over the ranks"), (None, 60, "begin the longest together"),
 ])  # fmt: skip
-def test_larger_buckets_are_no_advice_on_cores_that_may_be_missing(transfer: float | None, word: str) -> None:
-    ranks = [rank(0, exposed=400), rank(1, exposed=400)]
+def test_a_core_for_sending_is_advice_where_cores_are_missing(
+    transfer: float | None, waited: int | None, word: str
+) -> None:
+    ranks = [rank(0, exposed=400, waited=waited), rank(1, exposed=400, waited=waited)]
     total = KindTotal(
         kind="cpu",
         time_basis="host",

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 from fleetprof_analyzer.job.findings.findings import find_findings
 from fleetprof_analyzer.views.answer.answer import give_answer
@@ -9,7 +10,7 @@ from fleetprof_analyzer.words.findings import say_findings
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Iteration, KindTotal, Rank, Report, TimeBreakdown
-from fleetprof_api.report.report_tables import LongIterations, StageName, Stages
+from fleetprof_api.report.report_tables import LongIterations, StageName, Stages, StageTime
 from fleetprof_api.report.stragglers import Straggler, Stragglers
 
 MS = 1_000_000
@@ -114,6 +115,32 @@ def test_a_named_rank_that_explains_them_is_told_alone(gain: float, listed: bool
     late = Straggler(rank=1, lateness_ns=1, cause="host", gain=gain)
     stragglers = Stragglers(verdict="straggler", gain=gain, ranks=[late])
     assert bool(long_of(Job([[105, 115], [105, 115]]).report(stragglers))) == listed
+
+
+@pytest.mark.parametrize(("host_ms", "exposed_ms", "kinds"), [
+    pytest.param({105: 40, 115: 40}, 30, ["long_iterations"], id="one cause, one gain"),
+    pytest.param({105: 40, 115: 40}, 5, ["exposed_communication", "long_iterations"], id="communication everywhere"),
+    pytest.param(dict.fromkeys(OF_20, 6), 30, ["python", "long_iterations"], id="silences everywhere"),
+])  # fmt: skip
+def test_what_makes_iterations_long_is_told_once(host_ms: dict[int, int], exposed_ms: int, kinds: list[str]) -> None:
+    """Communication is exposed for so long in each long iteration, and for 5 ms in the others."""
+    rank = Job([[105, 115]]).rank(0)
+    host = [MS * host_ms.get(number, 0) for number in OF_20]
+    of_host = StageTime(stage="host", time_ns=sum(host), iterations_ns=host)
+    rest = StageTime(stage="forward", time_ns=sum(one.duration_ns for one in rank.iterations) - sum(host))
+    exposed = [MS * (exposed_ms if number in (105, 115) else 5 if exposed_ms == 5 else 0) for number in OF_20]
+    iterations = [
+        msgspec.structs.replace(one, time_ns=TimeBreakdown(span=one.duration_ns, exposed_communication=time))
+        for one, time in zip(rank.iterations, exposed, strict=True)
+    ]
+    assert rank.stages is not None
+    stages = msgspec.structs.replace(rank.stages, stages=[of_host, rest])
+    total = TimeBreakdown(span=280 * MS, exposed_communication=sum(exposed))
+    report = Report(
+        totals=[KindTotal(kind="cpu", time_basis="host", ranks=1, time_ns=total)],
+        ranks=[msgspec.structs.replace(rank, iterations=iterations, stages=stages, time_ns=total)],
+    )
+    assert [one.kind for one in find_findings(report)] == kinds
 
 
 @pytest.mark.parametrize("verdict", ["nobody", "moving_imbalance"])

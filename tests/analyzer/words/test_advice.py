@@ -293,6 +293,8 @@ OTHERS: list[tuple[Facts, PlaceInCode | None, str]] = [
      "look at the longest copies: leave out what is copied or transposed twice"),
     (HostLoading(4), None, "give the DataLoader more workers and prefetching, or prepare samples more cheaply"),
     (HostLoading(4), HERE, "give the DataLoader more workers and prefetching, or make train.py:41 read_batch cheaper"),
+    (HostLoading(4, cores_busy=True), HERE,
+     "make train.py:41 read_batch cheaper: the cores are busy, and more workers would share them"),
     (HostSilence(("zero_grad", "aten::randn"), 4), None,
      "do the work there less often, or on another thread; a capture of more iterations may name its line"),
     (HostSilence(("zero_grad", "aten::randn"), 4), HERE,

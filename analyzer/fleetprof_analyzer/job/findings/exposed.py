@@ -1,7 +1,7 @@
 """What communication that nothing hides is made of, as far as sizes and times in the report tell.
 
-Guarantees: pure; says nothing where it is not known whether ranks wait or send, nor on CPU-only ranks, where a transfer
-cannot be told from the wait for a core.
+Guarantees: pure; says nothing where it is not known whether ranks wait or send, nor on CPU-only ranks whose cores are
+busy: there a transfer cannot be told from the wait for a core.
 """
 
 from collections.abc import Sequence
@@ -23,10 +23,11 @@ def judge_exposed(
     *,
     exposed: float,
     ranks: int,
-    on_host: bool,
+    waits_for_cores: bool,
     iterations: int = 0,
 ) -> ExposedCommunication:
-    """`exposed`: its share of the devices' time; `iterations`: of a rank, 0 where it is not known.
+    """`exposed`: its share of the devices' time; `waits_for_cores`: the ranks have no device, and their cores are busy;
+    `iterations`: of a rank, 0 where it is not known.
 
     Of a single rank nothing is known.
     """
@@ -38,7 +39,7 @@ def judge_exposed(
         return ExposedCommunication("schedule", pipeline=bubbles)
     if not guards.SENDING.allows(transfer_share, 1):
         return ExposedCommunication("waiting")
-    if on_host:
+    if waits_for_cores:
         return ExposedCommunication("on_host")
     return ExposedCommunication("sending", _mean_bytes(rows, iterations))
 

@@ -14,13 +14,14 @@ from fleetprof_api.report.report import KindTotal, Rank, Report
 from fleetprof_api.report.stragglers import Stragglers
 
 from fleetprof_analyzer.job.findings import guards
+from fleetprof_analyzer.job.findings.busy_cores import are_cores_busy
 from fleetprof_analyzer.job.findings.exposed import judge_exposed
 from fleetprof_analyzer.job.findings.found import ExposedCopies, HeldUp, IdleDevice, IdleKind, MeasuredFinding
 from fleetprof_analyzer.job.findings.guards import SentenceGuard
 from fleetprof_analyzer.job.findings.host_findings import find_host_findings, find_longest_place
 from fleetprof_analyzer.job.findings.idle_place import find_worst_place, find_zero_grad, operators_of
 from fleetprof_analyzer.job.findings.known_causes import find_proven_causes, leave_out_explained
-from fleetprof_analyzer.job.findings.long_iterations import find_long_iterations
+from fleetprof_analyzer.job.findings.long_iterations import find_long_iterations, leave_out_told
 
 _MOST: Final = 6
 _MOST_RANKS: Final = 8
@@ -82,6 +83,8 @@ def find_findings(report: Report, loading_gain: float = 0.0) -> list[MeasuredFin
         if total.idle_ns is not None and not sampled:
             replayed = {"data_loading": int(1000 * loading_gain)}
             found += [finding for rule in _RULES if (finding := _idle(rule, total, ranks, names, replayed)) is not None]
+        long = next((one for one in found if one.kind == "long_iterations"), None)
+        found = found if long is None else leave_out_told(found, long, ranks)
         causes += find_proven_causes(ranks, report.stragglers)
     found = [*leave_out_explained(found, causes), *causes]
     return sorted(found, key=lambda finding: (-finding.gain_permille, finding.kind))[:_MOST]
@@ -103,7 +106,11 @@ def _idle(
     return MeasuredFinding(
         kind=rule.kind,
         facts=IdleDevice(
-            rule.kind, place, place_permille, find_zero_grad(place, chosen) if rule.kind == "optimizer" else ""
+            rule.kind,
+            place,
+            place_permille,
+            find_zero_grad(place, chosen) if rule.kind == "optimizer" else "",
+            rule.kind == "data_loading" and are_cores_busy(ranks),
         ),
         guard=rule.guard,
         gain_permille=permille,
@@ -135,7 +142,7 @@ def _communication(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> l
                 report.communication,
                 exposed=exposed / span,
                 ranks=len(report.ranks),
-                on_host=total.kind == "cpu",
+                waits_for_cores=total.kind == "cpu" and are_cores_busy(ranks),
                 iterations=max((len(rank.iterations) for rank in ranks), default=0),
             ),
             guard=guards.EXPOSED_COMMUNICATION,

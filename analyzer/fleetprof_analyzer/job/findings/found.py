@@ -30,6 +30,7 @@ class IdleDevice:
     place: IdlePlace | None
     place_permille: int = 1000  # of that rank's idle time of this cause
     zero_grad: Literal["", "zeroes", "drops"] = ""  # of `optimizer`: it is zero_grad, and what that does
+    cores_busy: bool = False  # of `data_loading`: more workers would find no core
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,10 @@ class HeldUp:
 
 @dataclass(frozen=True, slots=True)
 class HostLoading:
-    """The training threads of all of so many CPU-only ranks wait for batches."""
+    """The training threads of all of so many CPU-only ranks wait for batches; `cores_busy`: workers find no core."""
 
     ranks: int
+    cores_busy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

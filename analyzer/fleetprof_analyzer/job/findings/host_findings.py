@@ -13,6 +13,7 @@ from fleetprof_api.report.report import Rank
 from fleetprof_api.report.report_tables import Silence
 
 from fleetprof_analyzer.job.findings import guards
+from fleetprof_analyzer.job.findings.busy_cores import are_cores_busy
 from fleetprof_analyzer.job.findings.found import FullHosts, HostLoading, HostSilence, MeasuredFinding, WaitsForCores
 
 _FEWEST_COMPARED: Final = 5  # iterations
@@ -33,7 +34,7 @@ def _loading(ranks: Sequence[Rank]) -> MeasuredFinding | None:
         return None
     return MeasuredFinding(
         kind="data_loading",
-        facts=HostLoading(len(ranks)),
+        facts=HostLoading(len(ranks), are_cores_busy(ranks)),
         guard=guards.HOST_LOADING,
         gain_permille=permille,
         measure="ranks.data_loading_ns",

@@ -5,16 +5,17 @@ their devices counts, since a host that runs ahead of its device waits in one it
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median, median_low
 from typing import Final
 
 from fleetprof_api.report.report import Rank
-from fleetprof_api.report.report_tables import LongIterations, Stages
+from fleetprof_api.report.report_tables import LongIterations, StageName, Stages
 
 from fleetprof_analyzer.job.findings.found import MeasuredFinding, SomeLongIterations
 from fleetprof_analyzer.job.findings.guards import LONG_ITERATIONS
 
+_MOST_OF_IT: Final = 0.5
 # Where ranks wait for each other; a wait that lies in several stages has none.
 _WAITING: Final = ("backward", "optimizer", None)
 
@@ -50,6 +51,49 @@ def find_long_iterations(ranks: Sequence[Rank]) -> MeasuredFinding | None:
         value_ns=sum(longer),
         place=found.place,
     )
+
+
+def leave_out_told(
+    others: Sequence[MeasuredFinding], long: MeasuredFinding, ranks: Sequence[Rank]
+) -> list[MeasuredFinding]:
+    """The other findings without those whose time lies in the long iterations: it is what makes these long."""
+    assert isinstance(long.facts, SomeLongIterations)
+    numbers = set(long.facts.numbers)
+    return [
+        one
+        for one in others
+        if one.kind not in _TIMES
+        or long.gain_permille < _MOST_OF_IT * one.gain_permille
+        or _share_in(numbers, ranks, _TIMES[one.kind]) < _MOST_OF_IT
+    ]
+
+
+def _exposed(rank: Rank) -> dict[int, int]:
+    return {one.index: one.time_ns.exposed_communication for one in rank.iterations if one.time_ns is not None}
+
+
+def _of_stage(name: StageName) -> Callable[[Rank], dict[int, int]]:
+    def read(rank: Rank) -> dict[int, int]:
+        stages = [] if rank.stages is None else rank.stages.stages
+        times = next((one.iterations_ns for one in stages if one.stage == name), [])
+        return {one.index: time for one, time in zip(rank.iterations, times, strict=False)}
+
+    return read
+
+
+_TIMES: Final[Mapping[str, Callable[[Rank], dict[int, int]]]] = {
+    "exposed_communication": _exposed,
+    "python": _of_stage("host"),
+    "data_loading": _of_stage("data_loading"),
+}
+"""Of findings that may be about the same pauses: their time by iteration."""
+
+
+def _share_in(numbers: set[int], ranks: Sequence[Rank], times: Callable[[Rank], dict[int, int]]) -> float:
+    each = [times(rank) for rank in ranks]
+    whole = sum(sum(one.values()) for one in each)
+    inside = sum(time for one in each for number, time in one.items() if number in numbers)
+    return inside / whole if whole else 0.0
 
 
 def _numbers(rank: Rank, found: LongIterations) -> set[int]:

@@ -190,7 +190,7 @@ def _decide(agreed: Agreed, missing: list[int]) -> _Decision:
             return _Decision(verdict="undecided", reason=Unfaithful(replay.fidelity()), links=links, power=power)
     if power.smallest_gain is not None and (missing or off > FAITHFUL):
         # Nobody is named for less.
-        power = replace(power, smallest_gain=max(power.smallest_gain, off if missing else _LEAST_OF_ERROR * off))
+        power = replace(power, smallest_gain=max(power.smallest_gain, off if missing else HALF * off))
     alone = not any(len(table.peers(rank)) for rank in range(len(table.role)))
     return _Decision(verdict="nobody", reason=Nobody(missing, alone, power.smallest_gain), links=links, power=power)
 
