@@ -19,6 +19,10 @@ AUTOGRAD: Final = re.compile(
 )
 COLLECTIVE: Final = re.compile(r"^(?:nccl|gloo|mpi|ucc|xccl):")
 COMMUNICATES: Final = re.compile(r"^(?:c10d|_c10d_functional)::|^record_param_comms$")
+# Between the stages of a pipeline.
+POINT_TO_POINT: Final = re.compile(r"^(?:nccl|gloo|mpi|ucc|xccl):(?:send|recv)")
+RECEIVED: Final = re.compile(r"^(?:gloo|mpi|ucc):recv")  # on a thread of its own, until it is there
+PASSES_ON: Final = re.compile(r"^c10d::(?:send|recv|recv_any_source)_?$")
 EXCHANGES: Final = re.compile(r"^(?:c10d|_c10d_functional)::_?all_?to_?all")
 # What backward() does on its own thread behind autograd's last function: gradients leave their buckets.
 BEHIND: Final = re.compile(
@@ -61,6 +65,11 @@ def is_layer(name: str) -> bool:
 def is_loss_like(name: str) -> bool:
     """Tells whether a backward function may belong to the loss: nothing of a layer, something of a loss."""
     return _MODEL_LIKE.search(name) is None and _LOSS.search(name) is not None
+
+
+def is_layer(name: str) -> bool:
+    """Tells whether an operator is a layer by its name."""
+    return _MODEL_LIKE.search(name) is not None and LOSS_OPERATOR.search(name) is None
 
 
 def function_of(name: str) -> str:

@@ -111,3 +111,59 @@ def test_gradients_set_to_zero_one_after_the_other_need_no_mark(name: str) -> No
 def test_one_buffer_set_to_zero_is_no_gradient() -> None:
     found = loop([row("aten::zero_", 0, 90), FIRST | {"ts": 100, "dur": 2_900}], [function(3_000, 9_000, 1)], STEP)
     assert "zero_grad" not in found
+
+
+# ---------------------------------------------------------------- pipelines: parts of a batch, from stage to stage
+
+MSE = "MseLossBackward0"
+
+
+def part(at: int, number: int) -> Events:
+    """1,000 of forward: a layer of 700 and its loss."""
+    return [row("aten::linear", at, at + 700, sequence=number), row("aten::mse_loss", at + 710, at + 1_000,
+                                                                    sequence=number + 1)]  # fmt: skip
+
+
+@pytest.mark.parametrize("received", [[], [row("c10d::recv_", at, at + 300) for at in (1_010, 2_510, 4_010)]])
+def test_parts_of_a_batch_go_forward_one_after_the_other(received: Events) -> None:
+    """The loss of the first part is no end of the forward pass, and what the next one receives is no next batch."""
+    parts = [event for number in range(4) for event in part(1_500 * number, 10 * number + 1)]
+    backward = [
+        function(6_000 + 700 * at + behind, 6_350 + 700 * at + behind, 10 * number + 2 - behind // 350, name=name)
+        for at, number in enumerate((0, 1, 2, 3))
+        for behind, name in ((0, MSE), (350, "AddmmBackward0"))
+    ]
+    found = loop(parts, received, backward, STEP)
+    assert "other" not in found
+    assert found["forward"] + found["loss"] >= (5_490 if received else 3_990)
+    assert found["backward"] == pytest.approx(2_800, abs=20)
+
+
+@pytest.mark.parametrize(
+    ("waits", "stage", "time"),
+    [
+        # The receive is waited for in its operator, or in silence: it is for what follows.
+        ([row("c10d::recv_", 10, 3_000)], "forward", 4_000),
+        ([row("c10d::recv_", 10, 20), mark("gloo:recv", 15, 2_950, GLOO)], "forward", 3_990),
+        (
+            [row("c10d::recv_", 10, 20), row("aten::empty", 30, 40), mark("gloo:recv", 15, 2_950, GLOO)],
+            "forward",
+            3_960,
+        ),
+        # It was there long before.
+        ([row("c10d::recv_", 10, 20), row("aten::empty", 30, 40), mark("gloo:recv", 15, 900, GLOO)], "host", 2_960),
+        # Of any other operator nothing says what it is for.
+        ([row("aten::sort", 10, 2_000)], "other", 1_990),
+    ],
+)
+def test_what_a_stage_receives_is_for_what_it_does_next(waits: Events, stage: str, time: int) -> None:
+    layers = [row("aten::linear", 3_000, 4_000, sequence=1)]
+    found = loop(waits, layers, [function(4_010, 9_000, 1)], STEP)
+    assert found[stage] == pytest.approx(time, abs=60)
+
+
+def test_a_receive_that_goes_on_behind_a_backward_pass_is_no_part_of_it() -> None:
+    received = [row("c10d::recv_", 3_010, 3_020), mark("gloo:recv", 3_015, 6_900, GLOO)]
+    found = loop([FIRST], received, [function(3_030, 5_000, 1), row("aten::linear", 7_000, 8_000, sequence=2),
+                                     function(8_010, 9_000, 2)], STEP)  # fmt: skip
+    assert found["forward"] == pytest.approx(6_000, abs=60)

@@ -32,6 +32,8 @@ def extend(trace: Trace, thread: MainThread, top: Rows, trains: Bools, first: in
     following = int(np.searchsorted(top.start_ns, last))
     silent = min(limit, int(top.start_ns[following])) if following < len(top) else limit
     begun = between(thread.collectives, first, max(silent, min(limit, last + 1)))
+    # What a stage of a pipeline receives meanwhile is for what it does next.
+    begun = begun.select(~where_name(begun, trace.names, matcher(names.POINT_TO_POINT)))
     if len(begun):
         last = max(last, min(int(begun.end_ns.max()), silent))
     for rows in (between(thread.beside, first, limit), between(thread.behind, first, limit)):

@@ -13,6 +13,8 @@ from fleetprof_api.report.report_tables import StageName
 from fleetprof_analyzer.rank.measures.stages.labels import Label, Labels, least_silence
 from fleetprof_analyzer.rank.measures.stages.main_thread import MainThread, between
 
+# From the receipt on its own thread until the main thread goes on.
+_WAKING_NS: Final = 500_000
 # What goes before what where two cover one time.
 _PRIORITY: Final[tuple[StageName, ...]] = (
     "data_loading", "zero_grad", "optimizer", "backward", "loss", "forward", "other"
@@ -45,13 +47,17 @@ def fill(thread: MainThread, found: Labels, start: int, end: int) -> list[Label]
         unmarked = after == "data_loading" and not loads
         least = least_silence(end - start)
         for begin, until, works in _cut(thread, left, right, least):
+            if works is None and after is not None and not unmarked and _ends_with_receipt(thread, begin, until):
+                labels.append((begin, until, after))
+                continue
             if works is None and not unmarked:
                 labels += _cut_entries(found.entered, begin, until, least)
                 continue
             if works is None:
                 stage: StageName = "data_loading"
             elif works and until - begin >= least and _is_apart(before, after) and not unmarked:
-                stage = "other"
+                # What a stage of a pipeline receives is for what it does next.
+                stage = after if after is not None and _passes_on(thread, begin, until) else "other"
             else:
                 stage = _fill_gap(found, before, after, works=works)
             labels.append((begin, until, stage))
@@ -78,6 +84,19 @@ def _cut(thread: MainThread, left: int, right: int, least: int) -> list[tuple[in
     if right > reached:
         pieces.append((reached, right, works))
     return pieces
+
+
+def _ends_with_receipt(thread: MainThread, begin: int, until: int) -> bool:
+    """Whether a silence ends when something received is there, which the main thread waited for."""
+    first, last = np.searchsorted(thread.received_ns, (max(begin, until - _WAKING_NS), until), side="right")
+    return bool(last > first)
+
+
+def _passes_on(thread: MainThread, begin: int, until: int) -> bool:
+    """Whether the main thread mostly sends to other ranks there, receives, and waits for that."""
+    first, last = np.searchsorted(thread.top.start_ns, (begin, until)).tolist()
+    lasts = thread.reached_ns[first:last] - thread.top.start_ns[first:last]
+    return bool(2 * lasts[thread.passes_on[first:last]].sum() > until - begin)
 
 
 def _cut_entries(entered: Sequence[int], begin: int, until: int, least: int) -> list[Label]:

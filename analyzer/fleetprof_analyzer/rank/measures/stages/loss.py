@@ -33,6 +33,8 @@ def find_loss(trace: Trace, thread: MainThread, rows: Rows, model: Sequence[Span
     made = between(thread.operators, int(rows.start_ns[0]), end)
     # An operator that made the node of a layer as well (`linear` ends with a view) is that layer.
     behind = int(np.searchsorted(rows.start_ns, at, side="right")) if (at := _made_at(made, layer)) is not None else 0
+    # Several parts of a batch may go forward one after the other, and the first one's loss is no end of it.
+    behind = max(behind, _last_layer(trace, thread, rows))
     named = where_name(rows, trace.names, matcher(names.LOSS_OPERATOR))
     named[: behind or max(0, len(rows) - _LAST_OPERATORS)] = False
     if named.any():
@@ -41,6 +43,13 @@ def find_loss(trace: Trace, thread: MainThread, rows: Rows, model: Sequence[Span
         around = max(behind, int(np.searchsorted(rows.start_ns, start, side="right")) - 1)
         return int(rows.start_ns[around]) if around < len(rows) else end
     return end
+
+
+def _last_layer(trace: Trace, thread: MainThread, rows: Rows) -> int:
+    """How many rows there are up to the last layer by name that autograd goes back through."""
+    trains = np.isin(rows.start_ns, thread.top.start_ns[thread.trains])
+    layers = np.flatnonzero(trains & where_name(rows, trace.names, names.is_layer))
+    return int(layers[-1]) + 1 if len(layers) else 0
 
 
 def part_loss(trace: Trace, rows: Rows, top: Rows, trains: Bools, loss: Span, least_ns: int) -> Iterator[Span]:

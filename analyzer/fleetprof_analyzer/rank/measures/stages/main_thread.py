@@ -31,7 +31,7 @@ class MainThread:
     `top` are its outermost operators; `trains` tells which of them hold an operator that autograd will go back through,
     `uploads` which launch a copy from the host to the device, `copies` one in either direction; `reached_ns` when the
     thread goes on after each: with its end, or with that of a collective which it began and waits for; `reduces` and
-    `gathers` which sum up over ranks, and which gather into one tensor.
+    `gathers`, `passes_on` which sum up over ranks, gather into one tensor, and send or receive.
     """
 
     place: int
@@ -43,6 +43,7 @@ class MainThread:
     reached_ns: Int64s
     reduces: Bools
     gathers: Bools
+    passes_on: Bools
     data: Rows
     zero_grad: Rows
     optimizer: Rows
@@ -53,6 +54,7 @@ class MainThread:
     behind: Rows  # of backward(), behind autograd's last function
     collectives: Rows  # on any thread
     begun_ns: Int64s  # when this thread began one
+    received_ns: Int64s  # when what another rank sent was there
     helps: Bools  # which places are those threads, shape (places,)
     updates: Rows  # in-place operators that are no part of a backward pass
 
@@ -91,6 +93,7 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
         reached_ns=_reach(top, where_name(top, trace.names, matcher(names.COMMUNICATES)), collectives),
         reduces=where_name(top, trace.names, matcher(names.REDUCES)),
         gathers=where_name(top, trace.names, matcher(names.GATHERS)),
+        passes_on=where_name(top, trace.names, matcher(names.PASSES_ON)),
         data=_sorted(rows.select(here & where_name(rows, trace.names, is_data_loading))),
         zero_grad=named(names.ZERO_GRAD, here),
         optimizer=named(names.OPTIMIZER_STEP, here),
@@ -101,6 +104,7 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
         helps=helps,
         behind=named(names.BEHIND, here),
         collectives=collectives,
+        received_ns=np.sort(named(names.RECEIVED, on_host).end_ns),
         begun_ns=np.sort(np.append(collectives.start_ns[collectives.place == place], communicates)),
         updates=own.select(where_name(own, trace.names, matcher(names.UPDATE))),
     )
