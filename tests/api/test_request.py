@@ -1,6 +1,7 @@
 """A ProfileRequest says everything that is wrong with it, each time with the field and what is allowed there."""
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -248,3 +249,31 @@ def test_what_a_worker_is_promised_is_not_more_than_it_may_use(least: str | int,
     else:
         (problem,) = problems_of(document)
         assert problem.startswith("spec.analysis.resources: spec.analysis.resources.requests must not be more than")
+
+
+MINIMAL = json.dumps(VALID)[:-1] + ', "status": '
+
+
+def _bomb(levels: int) -> str:
+    lines = [
+        "a0: &a0 [x]",
+        *(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, levels)),
+    ]
+    return MINIMAL + "{" + ", ".join(lines) + "}}"
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (_bomb(8), "anchors and aliases"),
+        (MINIMAL + "&it {}}", "anchors and aliases"),
+        (MINIMAL + "[" * 200 + "]" * 200 + "}", "deeper than 32 levels"),
+        (MINIMAL + "[" * 40_000, "deeper than 32 levels"),
+        (MINIMAL + "x" * 70_000 + "}", "more than 65,536 characters"),
+    ],
+    ids=["bomb", "anchor", "deep", "very deep", "long"],
+)
+def test_yaml_that_becomes_much_larger_is_refused_before_that(text: str, words: str) -> None:
+    with pytest.raises(InvalidRequest, match=words):
+        load_request(text)

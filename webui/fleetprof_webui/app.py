@@ -36,12 +36,17 @@ log = logging.getLogger(__name__)
 
 
 def create_application(
-    service: Service | None, *, hosts: Collection[str], look_every_s: float | None = None, static: Path = STATIC
+    service: Service | None,
+    *,
+    hosts: Collection[str],
+    look_every_s: float | None = None,
+    metrics: bool = True,
+    static: Path = STATIC,
 ) -> FastAPI:
     """The application for `service`; with None it can only be described.
 
     `hosts` are the values of the Host header that are ours, with their port. `look_every_s` None: the catalog stays as
-    it is.
+    it is. `metrics`: whether they are at the same port.
     """
 
     @asynccontextmanager
@@ -61,18 +66,19 @@ def create_application(
         lifespan=lifespan,
         separate_input_output_schemas=False,
     )
-    metrics = Metrics()
     app.state.service = service
-    app.state.metrics = metrics
+    app.state.metrics = Metrics()
     app.state.static = static
     for module in (fleet, telemetry, policies, requests, files, reports, diff, session, health):
         # As they are: `include_router` would prepare each route anew at the first request, for 50 ms of an application.
         app.router.routes.extend(module.router.routes)
+    if metrics:
+        app.router.routes.extend(health.metrics_router.routes)
     app.add_api_route("/", _go_to_fleet, include_in_schema=False)
     _add_errors(app)
     app.openapi = lambda: make_document(app)  # type: ignore[method-assign]
     app.add_middleware(Pages, folder=static)
-    app.add_middleware(Guard, hosts=hosts, metrics=metrics)
+    app.add_middleware(Guard, hosts=hosts, metrics=app.state.metrics)
     return app
 
 

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-import uvicorn
 from fleetprof_store.base import Store
 
 from fleetprof_webui.access.local import LocalAccess
@@ -20,7 +19,7 @@ from fleetprof_webui.app import create_application
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import open_database
 from fleetprof_webui.reports.reading import ReportReader
-from fleetprof_webui.server import Server
+from fleetprof_webui.server import make_server
 from fleetprof_webui.service import CaptureRequests, Service
 
 USUAL_PORT: Final = 8770
@@ -65,18 +64,11 @@ async def serve_locally(
         )
         service = Service(store=store, catalog=catalog, access=access, reports=ReportReader(store), captures=captures)
         hosts = [f"{name}:{taken}" for name in (_HOST, "localhost")]
-        server = Server(
-            uvicorn.Config(
-                create_application(service, hosts=hosts, look_every_s=look_every_s),
-                log_config=None,
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                ws="none",
-                limit_concurrency=_MOST_CONNECTIONS,
-                timeout_graceful_shutdown=_ENDS_WITHIN_S,
-            )
+        server = make_server(
+            create_application(service, hosts=hosts, look_every_s=look_every_s),
+            most=_MOST_CONNECTIONS,
+            most_of_one=_MOST_CONNECTIONS,
+            ends_within_s=_ENDS_WITHIN_S,
         )
         serving = asyncio.create_task(server.serve(sockets=[place]))
         try:

@@ -1,12 +1,15 @@
 """A web server beside others in one process.
 
-Guarantees: signals are left to whoever runs it, who ends all servers together.
+Guarantees: signals are left to whoever runs it, who ends all servers together; connections are limited (`connections`).
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import uvicorn
+from starlette.types import ASGIApp
+
+from fleetprof_webui.connections import ConnectionLimits
 
 
 class Server(uvicorn.Server):
@@ -16,3 +19,24 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Takes none."""
         yield
+
+
+def make_server(
+    app: ASGIApp, *, most: int, most_of_one: int, ends_within_s: int, host: str = "127.0.0.1", port: int = 0
+) -> Server:
+    """A server that is told nothing by headers of a proxy and says nothing of itself."""
+    return Server(
+        uvicorn.Config(
+            app,
+            host=host,
+            port=port,
+            http=ConnectionLimits(most, most_of_one).make,  # type: ignore[arg-type]
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            timeout_graceful_shutdown=ends_within_s,
+        )
+    )

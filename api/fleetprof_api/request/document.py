@@ -13,6 +13,8 @@ from fleetprof_api.request.spec import Spec
 
 API_VERSION: Final = "fleetprof.io/v1alpha1"
 KIND: Final = "ProfileRequest"
+_MOST_CHARACTERS: Final = 64 << 10
+_MOST_DEPTH: Final = 32
 
 
 class Metadata(BaseModel):
@@ -70,10 +72,39 @@ def parse_request(document: object) -> ProfileRequest:
         raise InvalidRequest(problems) from None
 
 
+def _line_of(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark is not None else 0
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """YAML whose documents are as large as their text, and no deeper than anything of ours."""
+
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise yaml.YAMLError(f"line {_line_of(event)}: anchors and aliases (& and *) are not taken")
+        if self._depth >= _MOST_DEPTH:
+            raise yaml.YAMLError(f"line {_line_of(event)}: it is deeper than {_MOST_DEPTH} levels")
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
+
+
+def load_plain_yaml(text: str) -> list[object]:
+    """The documents of a text, which is refused before it is parsed where it is too long. Raises YAMLError."""
+    if len(text) > _MOST_CHARACTERS:
+        raise yaml.YAMLError(f"it has more than {_MOST_CHARACTERS:,} characters")
+    return list(yaml.load_all(text, _PlainLoader))
+
+
 def load_request(text: str) -> ProfileRequest:
     """A request from YAML or JSON text that holds one document. Raises InvalidRequest."""
     try:
-        documents = [document for document in yaml.safe_load_all(text) if document is not None]
+        documents = [document for document in load_plain_yaml(text) if document is not None]
     except yaml.YAMLError as error:
         raise InvalidRequest([f"request: is not YAML: {' '.join(str(error).split())}"]) from None
     if len(documents) != 1:

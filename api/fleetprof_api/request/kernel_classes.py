@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from fleetprof_api import kernel_class
 from fleetprof_api.request.analysis import KernelClass
+from fleetprof_api.request.document import load_plain_yaml
 from fleetprof_api.request.part import Part
 from fleetprof_api.request.refusal import InvalidRequest, say_problem
 
@@ -25,7 +26,7 @@ class _File(Part):
 def load_kernel_classes(text: str) -> tuple[kernel_class.KernelClass, ...]:
     """The entries of a file in their order."""
     try:
-        document = yaml.safe_load(text)
+        document = next(iter(load_plain_yaml(text)), None)
     except yaml.YAMLError as error:
         raise InvalidRequest([f"classes: is not YAML: {' '.join(str(error).split())}"]) from None
     try:

@@ -15,6 +15,8 @@ from fleetprof_api.plain_text import make_printable
 from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 
 from fleetprof_webui.access.cluster import ClusterAccess
+from fleetprof_webui.access.reviews import Reviews
+from fleetprof_webui.access.subject import Subject
 from fleetprof_webui.access.viewer import Viewer
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.kubernetes_api import Json, KubernetesApi, requests_path
@@ -30,9 +32,15 @@ class ClusterCaptures:
     """Doors for people. `writes`: whether their token is passed on, or they are impersonated."""
 
     def __init__(
-        self, api: KubernetesApi, access: ClusterAccess, catalog: Catalog, writes: Literal["token", "impersonate"]
+        self,
+        api: KubernetesApi,
+        reviews: Reviews,
+        access: ClusterAccess,
+        catalog: Catalog,
+        writes: Literal["token", "impersonate"],
     ) -> None:
         self._api = api
+        self._reviews = reviews
         self._access = access
         self._catalog = catalog
         self._writes = writes
@@ -41,16 +49,31 @@ class ClusterCaptures:
         """For the person who sent this request; None where their token is not here any more."""
         namespace = str(request.path_params.get("namespace", ""))
         if self._writes == "impersonate":
-            return _Door(self._api, self._catalog, viewer, None, namespace)
+            return _Door(self._api, self._reviews, self._catalog, viewer, None, namespace)
         token = self._access.find_token(request)
-        return _Door(self._api, self._catalog, viewer, token, namespace) if token else None
+        return _Door(self._api, self._reviews, self._catalog, viewer, token, namespace) if token else None
+
+
+def _read_document(yaml: str, namespace: str) -> tuple[str, dict[str, Any]]:
+    """The namespace, "" where none is named, and the document. Raises CaptureCallRefused."""
+    request = read_capture(yaml)
+    return namespace or request.metadata.namespace or "", json.loads(request.to_json())
 
 
 class _Door:
     """`namespace`: that of the request's address."""
 
-    def __init__(self, api: KubernetesApi, catalog: Catalog, viewer: Viewer, token: str | None, namespace: str) -> None:
+    def __init__(
+        self,
+        api: KubernetesApi,
+        reviews: Reviews,
+        catalog: Catalog,
+        viewer: Viewer,
+        token: str | None,
+        namespace: str,
+    ) -> None:
         self._api = api
+        self._reviews = reviews
         self._catalog = catalog
         self._viewer = viewer
         self._token = token
@@ -84,11 +107,15 @@ class _Door:
 
     async def _try(self, yaml: str, namespace: str) -> tuple[str, Json]:
         """The namespace and the document of a request that passed the dry run."""
-        request = await asyncio.to_thread(read_capture, yaml)
-        place = namespace or request.metadata.namespace or ""
+        # Who may ask for nothing there has nothing read; where the call names no namespace, the text has to.
+        person = Subject(self._viewer.name, self._viewer.groups)
+        if namespace and not await self._reviews.find_permitted(person, "create", [namespace]):
+            raise CaptureCallRefused(
+                f"you may not create a ProfileRequest in {make_printable(namespace[:63])}", _BY_HAND
+            )
+        place, document = await asyncio.to_thread(_read_document, yaml, namespace)
         if not place:
             raise CaptureCallRefused("the request names no namespace", "set metadata.namespace")
-        document = json.loads(request.to_json())
         document["metadata"]["namespace"] = place
         await self._call("POST", requests_path(place), document, {"dryRun": "All"})
         return place, document

@@ -10,7 +10,6 @@ import ssl
 import sys
 from typing import Final
 
-import uvicorn
 from fleetprof_api.process.address import HostPort
 from fleetprof_api.process.log import set_up_logging
 from fleetprof_store.base import Store, StoreError
@@ -23,11 +22,12 @@ from fleetprof_webui.catalog.database import CatalogUnusable, open_database
 from fleetprof_webui.cluster.settings import Settings, read_settings
 from fleetprof_webui.cluster.site import make_site
 from fleetprof_webui.kubernetes_api import KubernetesApi
-from fleetprof_webui.server import Server
+from fleetprof_webui.server import Server, make_server
 from fleetprof_webui.telemetry.prometheus import Prometheus
 
 WRONG_SETTINGS: Final = 2
-_MOST_CONNECTIONS: Final = 1024
+_MOST_OF_PEOPLE: Final = 1024
+_MOST_OF_PROBES: Final = 64
 _ENDS_WITHIN_S: Final = 5
 
 log = logging.getLogger(__name__)
@@ -40,7 +40,11 @@ async def serve(settings: Settings, store: Store) -> None:
     prometheus = Prometheus(settings.prometheus) if settings.prometheus is not None else None
     catalog = Catalog(store, engine, prometheus)
     site = make_site(settings, store, catalog, api, prometheus)
-    servers = [_make_server(site.pages, settings.listen), _make_server(site.probes, settings.http_listen)]
+    servers = [
+        _make_server(site.pages, settings.listen, _MOST_OF_PEOPLE),
+        _make_server(site.probes, settings.http_listen, _MOST_OF_PROBES),
+        _make_server(site.metrics, settings.metrics_listen, _MOST_OF_PROBES),
+    ]
 
     def end() -> None:
         for server in servers:
@@ -59,20 +63,10 @@ async def serve(settings: Settings, store: Store) -> None:
         catalog.close()
 
 
-def _make_server(app: ASGIApp, at: HostPort) -> uvicorn.Server:
-    return Server(
-        uvicorn.Config(
-            app,
-            host=at.host,
-            port=at.port,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            ws="none",
-            limit_concurrency=_MOST_CONNECTIONS,
-            timeout_graceful_shutdown=_ENDS_WITHIN_S,
-        )
+def _make_server(app: ASGIApp, at: HostPort, most: int) -> Server:
+    # An ingress brings all people from its own address.
+    return make_server(
+        app, most=most, most_of_one=most * 3 // 4, ends_within_s=_ENDS_WITHIN_S, host=at.host, port=at.port
     )
 
 

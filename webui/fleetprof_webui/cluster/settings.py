@@ -38,6 +38,7 @@ class Settings:
     public_url: str
     listen: HostPort
     http_listen: HostPort
+    metrics_listen: HostPort
     look_every_s: float
     provider: Provider | None
     proxy: ProxyKeys | None
@@ -60,7 +61,8 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting(
         "listen", default="0.0.0.0:8770", metavar="HOST:PORT", help="where browsers, or their proxy, connect"
     )
-    parser.setting("http-listen", default="0.0.0.0:8080", metavar="HOST:PORT", help="/metrics, /healthz, /readyz")
+    parser.setting("http-listen", default="0.0.0.0:8080", metavar="HOST:PORT", help="/healthz, /readyz")
+    parser.setting("metrics-listen", default="0.0.0.0:8082", metavar="HOST:PORT", help="/metrics")
     parser.setting("look-every-seconds", default=10, type=int, help="how often the catalog looks at the store")
     parser.setting("oidc-issuer-url", metavar="URL", help="identity provider, as the API server's --oidc-issuer-url")
     parser.setting("oidc-client-id", default="", help="what this service is called there")
@@ -134,6 +136,7 @@ def _check(given: argparse.Namespace) -> Settings:
         public_url=_read_public_url(given.public_url),
         listen=_read_address("--listen", given.listen),
         http_listen=_read_address("--http-listen", given.http_listen),
+        metrics_listen=_read_address("--metrics-listen", given.metrics_listen),
         look_every_s=float(given.look_every_seconds),
         provider=provider,
         proxy=proxy,

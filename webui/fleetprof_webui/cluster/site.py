@@ -29,10 +29,11 @@ _PORTS: Final = {"https": 443, "http": 80}
 
 @dataclass(frozen=True, slots=True)
 class ClusterSite:
-    """`pages` is for browsers, `probes` for the kubelet and Prometheus."""
+    """`pages` is for browsers, `probes` for the kubelet, `metrics` for Prometheus."""
 
     pages: ASGIApp
     probes: ASGIApp
+    metrics: ASGIApp
     sessions: Sessions
 
 
@@ -45,8 +46,9 @@ def make_site(
     signing_in = None
     if settings.provider is not None:
         signing_in = ProviderSignIn(settings.provider, settings.names, sessions, settings.public_url)
-    access = ClusterAccess(doorway, api, Reviews(api), catalog.namespaces, writes=settings.writes, sign_in=signing_in)
-    personal = None if settings.writes == "none" else ClusterCaptures(api, access, catalog, settings.writes)
+    reviews = Reviews(api)
+    access = ClusterAccess(doorway, api, reviews, catalog.namespaces, writes=settings.writes, sign_in=signing_in)
+    personal = None if settings.writes == "none" else ClusterCaptures(api, reviews, access, catalog, settings.writes)
     service = Service(
         store=store,
         catalog=catalog,
@@ -57,14 +59,17 @@ def make_site(
         prometheus=prometheus,
         signs_traces=settings.signs_traces,
     )
-    app = create_application(service, hosts=_list_hosts(settings.public_url), look_every_s=settings.look_every_s)
+    app = create_application(
+        service, hosts=_list_hosts(settings.public_url), look_every_s=settings.look_every_s, metrics=False
+    )
     if signing_in is not None:
         app.state.sign_in = signing_in
         app.include_router(sign_in.router)
-    probes = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    probes.state.service, probes.state.metrics = service, app.state.metrics
-    probes.include_router(health.router)
-    return ClusterSite(_PublicScheme(app, urlsplit(settings.public_url).scheme), probes, sessions)
+    probes, metrics = (FastAPI(docs_url=None, redoc_url=None, openapi_url=None) for _ in range(2))
+    for other, router in ((probes, health.router), (metrics, health.metrics_router)):
+        other.state.service, other.state.metrics = service, app.state.metrics
+        other.include_router(router)
+    return ClusterSite(_PublicScheme(app, urlsplit(settings.public_url).scheme), probes, metrics, sessions)
 
 
 class _PublicScheme:

@@ -1,4 +1,4 @@
-"""Whether the service lives and is ready, and its metrics: counts, no names."""
+"""Whether the service lives and is ready; and its metrics, at a port of their own in a cluster: counts, no names."""
 
 from http import HTTPStatus
 
@@ -9,6 +9,7 @@ from starlette.responses import PlainTextResponse
 from fleetprof_webui.service import CurrentService
 
 router = APIRouter(tags=["health"])
+metrics_router = APIRouter(tags=["health"])
 
 
 @router.get("/healthz", response_class=PlainTextResponse)
@@ -25,7 +26,7 @@ def show_readiness(service: CurrentService) -> Response:
     return PlainTextResponse(f"{problem or 'ok'}\n", status_code=status)
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
+@metrics_router.get("/metrics", response_class=PlainTextResponse)
 def show_metrics(request: Request, service: CurrentService) -> Response:
     """The metrics in Prometheus' text format."""
     metrics = request.app.state.metrics

@@ -2,9 +2,9 @@
 
 {{- define "fleetprof.fromScrapers" -}}
 - ports:
-    - {protocol: TCP, port: 8080}
+    - {protocol: TCP, port: {{ .port }}}
   from:
-    {{- toYaml (.Values.networkPolicy.scrapers | default (list (dict "namespaceSelector" dict))) | nindent 4 }}
+    {{- toYaml (.root.Values.networkPolicy.scrapers | default (list (dict "namespaceSelector" dict))) | nindent 4 }}
 {{- end }}
 
 {{- define "fleetprof.toNames" -}}

@@ -37,6 +37,8 @@
   value: 0.0.0.0:8770
 - name: FLEETPROF_HTTP_LISTEN
   value: 0.0.0.0:8080
+- name: FLEETPROF_METRICS_LISTEN
+  value: 0.0.0.0:8082
 - name: FLEETPROF_PUBLIC_URL
   value: {{ $webui.url | quote }}
 - name: FLEETPROF_CATALOG
