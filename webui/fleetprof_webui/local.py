@@ -1,11 +1,13 @@
 """The service on one machine, for its user: on loopback only, signed in by a one-time token.
 
-Guarantees: listens on 127.0.0.1 and nowhere else; an address of `make_address` signs in once; the service announces
+Guarantees: listens on 127.0.0.1 and nowhere else, and hears this user's processes and root's alone (on Linux), so that
+a cookie is worth nothing to another user; an address of `make_address` signs in once; the service announces
 another when a browser comes without a session and none is unused; it ends with the block, at the latest a second later,
 whatever streams are open.
 """
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -18,8 +20,9 @@ from fleetprof_webui.access.local import LocalAccess
 from fleetprof_webui.app import create_application
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import open_database
+from fleetprof_webui.listener.peers import find_listener, is_of_this_user
+from fleetprof_webui.listener.server import make_server
 from fleetprof_webui.reports.reading import ReportReader
-from fleetprof_webui.server import make_server
 from fleetprof_webui.service import CaptureRequests, Service
 
 USUAL_PORT: Final = 8770
@@ -35,6 +38,8 @@ class LocalSite:
 
     port: int
     access: LocalAccess
+    squatter: int | None = None
+    """The user who has the usual port, where it was wanted and is another's."""
 
     def make_address(self) -> str:
         """An address that signs in, once. The token is behind #, so that it is in no request line and no log."""
@@ -69,10 +74,11 @@ async def serve_locally(
             most=_MOST_CONNECTIONS,
             most_of_one=_MOST_CONNECTIONS,
             ends_within_s=_ENDS_WITHIN_S,
+            admits=is_of_this_user,
         )
         serving = asyncio.create_task(server.serve(sockets=[place]))
         try:
-            yield LocalSite(taken, access)
+            yield LocalSite(taken, access, _find_squatter(taken) if port is None else None)
         finally:
             server.should_exit = True
             await serving
@@ -81,6 +87,11 @@ async def serve_locally(
 
 def _address(port: int, token: str) -> str:
     return f"http://{_HOST}:{port}/#token={token}"
+
+
+def _find_squatter(taken: int) -> int | None:
+    owner = find_listener(USUAL_PORT) if taken != USUAL_PORT else None
+    return None if owner in (None, os.getuid()) else owner
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from fleetprof_cli.local.state import StateDirectory
+from fleetprof_cli.local.web_ui.address import forget_page, open_in_browser
 from fleetprof_cli.local.web_ui.log import make_handler
 from harness.forked import StartedCommand
 from harness.waiting import wait_until
@@ -158,3 +159,27 @@ def test_up_serves_it_beside_the_hub_and_takes_it_along(start: Start, state: Sta
     assert process.wait(60) == 0
     with pytest.raises(httpx2.ConnectError):
         httpx2.get(f"http://127.0.0.1:{page.port}/healthz", trust_env=False)
+
+
+@pytest.mark.attack
+def test_the_token_is_on_no_command_line_and_in_no_file_of_others(
+    state: StateDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str] = []
+
+    def take(address: str) -> bool:
+        given.append(address)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", take)
+    state.prepare()
+    address = "http://127.0.0.1:8770/#token=a&b<c"
+    for _ in range(2):
+        assert open_in_browser(state, address)
+    assert given[0].startswith("file:///")
+    assert "token=" not in given[0]
+    page = Path(given[0].removeprefix("file://"))
+    assert (page.stat().st_mode & 0o777, page.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert 'content="0; url=http://127.0.0.1:8770/#token=a&amp;b&lt;c"' in page.read_text()
+    forget_page(state)
+    assert not page.exists()

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from fleetprof_webui import connections
-from fleetprof_webui.server import Server, make_server
+from fleetprof_webui.listener import connections
+from fleetprof_webui.listener.server import Server, make_server
 from starlette.types import Receive, Scope, Send
 
 MOST = 40

@@ -22,7 +22,7 @@ from fleetprof_webui.catalog.database import CatalogUnusable, open_database
 from fleetprof_webui.cluster.settings import Settings, read_settings
 from fleetprof_webui.cluster.site import make_site
 from fleetprof_webui.kubernetes_api import KubernetesApi
-from fleetprof_webui.server import Server, make_server
+from fleetprof_webui.listener.server import Server, make_server
 from fleetprof_webui.telemetry.prometheus import Prometheus
 
 WRONG_SETTINGS: Final = 2

@@ -7,9 +7,9 @@ that it writes is a catalog, which may be deleted at any time.
 import asyncio
 import os
 import signal
-import webbrowser
 
 from fleetprof_cli.local.state import StateDirectory
+from fleetprof_cli.local.web_ui.address import forget_page, open_in_browser, warn_of_squatter
 from fleetprof_cli.local.web_ui.log import log_to_terminal
 from fleetprof_cli.local.web_ui.process import catalog_url, for_another_browser, serve_web_ui
 from fleetprof_cli.messages import Failure, say
@@ -37,6 +37,8 @@ def serve_until_stopped(
 async def _serve(
     state: StateDirectory, location: StoreLocation, catalog: str, port: int | None, *, opens_browser: bool
 ) -> None:
+    from fleetprof_webui.local import USUAL_PORT
+
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -49,9 +51,13 @@ async def _serve(
         async with serve_web_ui(state, location, catalog=catalog, port=port, announce=announce) as site:
             address = site.make_address()
             say(f"the captures in {location.address()}, for you alone: {address}")
-            if opens_browser and not await asyncio.to_thread(webbrowser.open, address):
+            warn_of_squatter(site.squatter, USUAL_PORT)
+            if opens_browser and not await asyncio.to_thread(open_in_browser, state, address):
                 say("no browser could be started: open the address yourself")
-            await stop.wait()
+            try:
+                await stop.wait()
+            finally:
+                forget_page(state)
     except OSError as error:
         raise Failure(
             f"cannot listen on 127.0.0.1:{port}: {error.strerror or error}",

@@ -21,6 +21,7 @@ from fleetprof_api.process.import_path import own_environment
 
 from fleetprof_cli.local.child import child_command
 from fleetprof_cli.local.state import StateDirectory
+from fleetprof_cli.local.web_ui.address import warn_of_squatter
 from fleetprof_cli.local.web_ui.log import log_to_terminal
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.store_location import StoreLocation, open_store
@@ -109,6 +110,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 async def _serve(state: StateDirectory, location: StoreLocation) -> None:
+    from fleetprof_webui.local import USUAL_PORT
+
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
 
@@ -119,6 +122,7 @@ async def _serve(state: StateDirectory, location: StoreLocation) -> None:
     catalog = catalog_url(state, location)
     async with serve_web_ui(state, location, catalog=catalog, port=None, announce=announce) as site:
         announce(site.make_address())
+        warn_of_squatter(site.squatter, USUAL_PORT)
         await stop.wait()
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
-from fleetprof_webui.connections import ConnectionLimits
+from fleetprof_webui.listener.connections import Admits, ConnectionLimits
 
 
 class Server(uvicorn.Server):
@@ -22,7 +22,14 @@ class Server(uvicorn.Server):
 
 
 def make_server(
-    app: ASGIApp, *, most: int, most_of_one: int, ends_within_s: int, host: str = "127.0.0.1", port: int = 0
+    app: ASGIApp,
+    *,
+    most: int,
+    most_of_one: int,
+    ends_within_s: int,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    admits: Admits | None = None,
 ) -> Server:
     """A server that is told nothing by headers of a proxy and says nothing of itself."""
     return Server(
@@ -30,7 +37,7 @@ def make_server(
             app,
             host=host,
             port=port,
-            http=ConnectionLimits(most, most_of_one).make,  # type: ignore[arg-type]
+            http=ConnectionLimits(most, most_of_one, admits).make,  # type: ignore[arg-type]
             log_config=None,
             log_level="warning",
             access_log=False,

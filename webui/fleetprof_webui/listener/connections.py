@@ -7,6 +7,7 @@ come, ends after SILENT_S, and one whose body does not after BODY_S; streams and
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -15,11 +16,15 @@ SILENT_S: Final = 10.0
 BODY_S: Final = 30.0
 _LOOK_S: Final = 1.0
 
+Admits = Callable[[Any, Any], bool]
+"""(address of the client, of the server) → whether it is heard at all."""
+
 
 class ConnectionLimits:
     """Those of one server, by its event loop."""
 
-    def __init__(self, most: int, most_of_one: int) -> None:
+    def __init__(self, most: int, most_of_one: int, admits: Admits | None = None) -> None:
+        self._admits = admits
         self._most = most
         self._most_of_one = most_of_one
         self._open: dict[LimitedConnection, None] = {}  # in the order of their coming
@@ -30,7 +35,10 @@ class ConnectionLimits:
         return LimitedConnection(self, **arguments)
 
     def take(self, connection: "LimitedConnection") -> None:
-        """Counts it, and ends another where there are too many; itself, where all are in use."""
+        """Counts it, and ends another where there are too many; itself, where all are in use, or it is not admitted."""
+        if self._admits is not None and not self._admits(connection.client, connection.server):
+            connection.abort()
+            return
         counts = Counter(one.address for one in self._open)
         if counts[connection.address] >= self._most_of_one:
             self._end_unused(connection.address)
