@@ -13,6 +13,7 @@
     v1/<namespace>/workloads/<digest of a target>.json
     v1/<namespace>/telemetry/day.json.gz
     v1/<namespace>/policies/now.json
+    v1/<the operator's namespace>/probe/now
 
 Guarantees: keys are made of checked parts only, so no name can climb out of its prefix; readers refuse another
 major version by the first segment.
@@ -108,6 +109,11 @@ def telemetry_day_key(namespace: str) -> str:
 def policies_key(namespace: str) -> str:
     """`fleetprof_api.policy.stored.NamespacePolicies`; no request has the uid `policies`."""
     return f"{MAJOR}/{_checked(namespace, 'namespace')}/policies/now.json"
+
+
+def probe_key(namespace: str) -> str:
+    """What an operator writes to see whether the store works; no request has the uid `probe`."""
+    return f"{MAJOR}/{_checked(namespace, 'namespace')}/probe/now"
 
 
 def split_request_prefix(key: str) -> tuple[str, str, str]:

@@ -29,6 +29,18 @@ STATES: Final = ("New", "Suspended", "Waiting", "Capturing", "Uploading", "Analy
 RESULTS: Final = ("Uploaded", *(reason.value for reason in Reason))
 TRIGGERS: Final = tuple(kind.value for kind in TriggerType)
 FIRED: Final = ("Captured", "DryRun", *(reason.value for reason in Suppression))
+ENDS: Final = (
+    "Complete", "PartiallyCaptured", "AllRanksFailed", "Cancelled", "DeadlineExceeded", "NothingMatched",
+    "PodsPending", "SidecarsMissing", "NotInjected", "CannotFindPods", "Unsupported", "Invalid", "StoreUnavailable",
+    "NothingSpeaksKineto", "NoOptimizerStep", "RanksMissing", "AmbiguousTarget", "ClocksDiffer", "AlreadyCapturing",
+    "CanaryHarmed", "CanaryFailed", "CanaryImpossible", "NoMemory", "BeyondBounds", "AnalysisFailed",
+    "TooManyCaptures", "Internal",
+)  # fmt: skip
+"""How a request ends: the reasons of docs/reasons.md.
+
+Every counter is there from the start: one that appears above zero is no increase to Prometheus, and the first failure
+would raise no alert.
+"""
 _SECONDS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600)
 
 
@@ -46,6 +58,9 @@ class Metrics:
         self._ranks = Counter(
             "fleetprof_ranks_finished", "Ranks of requests that ended, by result.", ["result"], registry=self.registry
         )
+        for counter, values in ((self._finished, ENDS), (self._ranks, RESULTS)):
+            for value in values:
+                counter.labels(value)
         self._waited = self._histogram("fleetprof_request_waiting_seconds", "From a request to its ranks' orders.")
         self._captured = self._histogram("fleetprof_request_capturing_seconds", "From the orders to the last upload.")
         self._whole = self._histogram("fleetprof_request_seconds", "From a request to its end.")
@@ -56,6 +71,9 @@ class Metrics:
             ["trigger", "result"],
             registry=self.registry,
         )
+        for trigger in TRIGGERS:
+            for result in FIRED:
+                self._firings.labels(trigger, result)
         self.writes = Counter(
             "fleetprof_api_writes", "Writes to the Kubernetes API.", ["object"], registry=self.registry
         )

@@ -22,12 +22,14 @@ from fleetprof_store.base import Store, StoreError
 from fleetprof_operator.analyses.analyses import AnalyzerJobs
 from fleetprof_operator.analyses.service import AnalysesService
 from fleetprof_operator.assembly import bound_hub, make_analyses, make_leadership, make_otlp
+from fleetprof_operator.health import Health
 from fleetprof_operator.hub.access.authentication import Authenticator
 from fleetprof_operator.hub.capture.environment import AnalysisOrder, Analyze
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.server import RunningServer, serve
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
+from fleetprof_operator.hub.storage.store_probe import StoreProbe
 from fleetprof_operator.hub.telemetry.snapshot import take_snapshot
 from fleetprof_operator.identity.account_tokens import AccountTokens
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
@@ -91,6 +93,12 @@ class Operator:
         self._targets = TargetWatches(SharedPods(cluster))
         self._metrics = Metrics(self._records.count_states)
         self._analyses = make_analyses(settings, cluster, self._metrics)
+        self._calls = StoreCalls(store)
+        self._probe = StoreProbe(self._calls, settings.namespace)
+        self._health = Health(self._leadership, self._probe, self._records.count_age_s)
+        self._metrics.registry.register(self._health)
+        if self._leadership is not None:
+            self._leadership.find_own_trouble = self._health.find_trouble
         self._desk = self._make_desk(store, analysis_authenticator)
         self.hub = Hub(
             store=store,
@@ -109,7 +117,7 @@ class Operator:
         self._around = Surroundings(
             cluster=cluster,
             hub=self.hub,
-            calls=StoreCalls(store),
+            calls=self._calls,
             metrics=self._metrics,
             owner=settings.owner,
             report_url=settings.report_url,
@@ -136,7 +144,7 @@ class Operator:
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set, or SIGTERM or SIGINT come. Raises OSError when it cannot listen."""
         async with AsyncExitStack() as cleanup:
-            cleanup.callback(self._around.calls.close)
+            cleanup.callback(self._calls.close)
             if self._desk is not None:
                 cleanup.callback(self._desk.close)
             cleanup.push_async_callback(self._lease_cluster.close)
@@ -156,6 +164,7 @@ class Operator:
                 figures = await serve_figures(self._settings.figures_listen, self._read_figures, self._readers.admit)
                 cleanup.push_async_callback(figures.close)
             heed_signals(stop)
+            cleanup.callback(asyncio.create_task(self._health.run()).cancel)
             if self._standby is not None:
                 cleanup.callback(asyncio.create_task(self._standby.lead(stop)).cancel)
                 if not await run_unless_stopped(self._standby.wait(), stop):
@@ -176,16 +185,16 @@ class Operator:
             cleanup.push_async_callback(self.policies.close)
             cleanup.push_async_callback(self.hub.history.close)
             await self.policies.start()
-            beside = [self._retention.run(), self._later_changes.run(), self.hub.history.run()]
+            beside = [self._probe.run(), self._retention.run(), self._later_changes.run(), self.hub.history.run()]
             if self._otlp is not None:
                 beside.append(self._otlp.run())
             if isinstance(self._certificates, CertificateKeeper):
                 beside.append(self._certificates.run())
             for work in beside:
                 cleanup.callback(asyncio.create_task(work).cancel)
-            self._obstacle = ""
+            self._obstacle, self._health.serves = "", True
             await self._run_kopf(control, stop)
-            self._obstacle = "ending"
+            self._obstacle, self._health.serves = "ending", False
 
     async def _run_kopf(self, control: Control, stop: asyncio.Event) -> None:
         registry = kopf.OperatorRegistry()
@@ -201,7 +210,7 @@ class Operator:
     def _find_obstacle(self) -> str:
         if self._leadership is not None and not self._leadership.held.is_set():
             return self._leadership.find_obstacle()
-        return self._obstacle
+        return self._obstacle or self._health.find_stall()
 
     async def _prepare(self) -> None:
         """Certificates, and what the store knows of the requests that have not ended: for as long as it takes."""
@@ -209,13 +218,17 @@ class Operator:
         while True:
             try:
                 self._territory.require()
+                if trouble := await self._probe.look():
+                    raise StoreError(f"the object store cannot be used: {trouble}", retryable=True)
                 if isinstance(self._certificates, CertificateKeeper):
                     await self._certificates.ensure()
                 await self.hub.restore(await self._list_unfinished())
                 return
             except (ApiRefused, ApiUnreachable, StoreError) as error:
-                self._obstacle = f"cannot begin yet: {error}"
-                log.warning("%s", self._obstacle)
+                obstacle = f"cannot begin yet: {error}"
+                if obstacle != self._obstacle:
+                    log.warning("%s", obstacle)
+                self._obstacle = obstacle
             await wait_to_try_again(tries)
             tries += 1
 

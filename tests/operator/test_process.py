@@ -3,18 +3,24 @@
 import logging
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fleetprof_api.process.address import HostPort
+from fleetprof_operator.health import Health
 from fleetprof_operator.hub.access.call_refusals import CallRefusal
 from fleetprof_operator.hub.hub import Hub
+from fleetprof_operator.hub.storage.store_calls import StoreCalls
+from fleetprof_operator.hub.storage.store_probe import StoreProbe
+from fleetprof_operator.injection import webhook
 from fleetprof_operator.log import name_request
-from fleetprof_operator.metrics import RESULTS, STATES, Metrics
+from fleetprof_operator.metrics import ENDS, RESULTS, STATES, Metrics
 from fleetprof_operator.policies.assembly import Policies
 from fleetprof_operator.settings import read_settings
 from fleetprof_store.memory import MemoryStore
-from harness.kubernetes.request_ground import RequestGround
+from harness.kubernetes.api_server import ApiServer
+from harness.kubernetes.request_ground import RequestGround, message
 from prometheus_client import generate_latest
 
 ROOT = Path(__file__).parents[2]
@@ -102,6 +108,10 @@ def test_every_metric_is_documented_and_nothing_else() -> None:
     hub = Hub(store=MemoryStore())
     metrics = Metrics(dict)
     metrics.show_hub(hub)
+    probe = StoreProbe(StoreCalls(MemoryStore()), "fleetprof-system")
+    probe.tried = True
+    leadership: Any = SimpleNamespace(held=SimpleNamespace(is_set=lambda: True), count_age_s=lambda: 1.0)
+    metrics.registry.register(Health(leadership, probe, lambda: 0.0))
     cluster: Any = None
     Policies.assemble(read_settings(LEAST, {}), cluster, hub, metrics).register(metrics.registry)
     metrics.note_end("Complete", None)
@@ -127,14 +137,25 @@ def test_label_sets_are_bounded() -> None:
     assert 'fleetprof_requests{state="Waiting"} 2.0' in text
     assert 'fleetprof_requests{state="Other"} 1.0' in text
     assert "fleetprof_sidecars_connected 0.0" in text
+    assert 'fleetprof_requests_finished_total{reason="AnalysisFailed"} 0.0' in text  # before the first of them
     kinds = re.findall(r'fleetprof_hub_refusals_total{kind="(\w+)"} 0.0', text)
     assert kinds == [kind.value for kind in CallRefusal]
-    assert set(re.findall(r'fleetprof_ranks_finished_total{result="(\w+)"}', text)) == {
-        "Uploaded",
-        "TooLate",
-        "Internal",
-    }
-    assert {"Uploaded", "TooLate", "Internal"} <= set(RESULTS)
+    counted = dict(re.findall(r'fleetprof_ranks_finished_total{result="(\w+)"} (\S+)', text))
+    assert list(counted) == list(RESULTS)
+    assert {result for result, number in counted.items() if number != "0.0"} == {"Uploaded", "TooLate", "Internal"}
+
+
+def test_a_counter_begins_at_zero_for_each_reason_that_the_pages_list() -> None:
+    reasons = (ROOT / "docs/reasons.md").read_text().partition("## Reasons of a capture")[2].partition("\n## ")[0]
+    listed = re.findall(r"^\| `(\w+)` \| (?:True|False) \|", reasons, re.MULTILINE)
+    assert sorted(listed) == sorted(ENDS)
+    left_alone = (
+        (ROOT / "docs/injection.md").read_text().partition("## When a pod is left alone")[2].partition("\n## ")[0]
+    )
+    results = [
+        name for row in re.findall(r"^\| (`.+?`) \|", left_alone, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    ]
+    assert {*results, "Injected"} - {"result"} == set(webhook.RESULTS)
 
 
 # ---------------------------------------------------------------- probes
@@ -148,3 +169,30 @@ async def test_probes(ground: RequestGround) -> None:
     assert "fleetprof_sidecars_connected 1.0" in ground.scrape()
     ground.ask(suspend=True)
     await ground.until(lambda: 'fleetprof_requests{state="Suspended"} 1.0' in ground.scrape(), "the gauge")
+
+
+@pytest.mark.cluster
+async def test_a_store_that_refuses_keeps_the_operator_from_being_ready_and_is_told(
+    api: ApiServer, tmp_path: Path
+) -> None:
+    ground = RequestGround(api, tmp_path)
+    ground.add_lease(ground.namespace)
+    ground.arguments += ["--leases", ground.namespace]
+    ground.lose_store()
+    ground.start_operator()
+    try:
+        await ground.until(lambda: "cannot be used" in ground.find_obstacle(), "the reason")
+        assert "fleetprof_store_usable 0.0" in ground.scrape()
+        ground.find_store()
+        await ground.until(lambda: not ground.find_obstacle(), "readiness")
+        assert "fleetprof_store_usable 1.0" in ground.scrape()
+        ground.lose_store()
+        ground.ask()
+        status = await ground.until_state("Waiting")
+        assert "the object store does not take the request" in message(status)
+        assert '"audit": "taken"' not in ground.log()
+        ground.find_store()
+        await ground.until(lambda: '"audit": "taken"' in ground.log(), "the request to be taken")
+        assert ground.log().count("cannot begin yet") == 1
+    finally:
+        await ground.close()

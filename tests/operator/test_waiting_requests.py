@@ -1,6 +1,8 @@
 """Many requests that wait for their pods: what they cost the API server, and that nothing else waits for them."""
 
+import asyncio
 import re
+from collections import Counter
 
 import pytest
 from fleetprof_operator.ownership.lease import DURATION_S, lease_path
@@ -10,6 +12,7 @@ from harness.ports import find_ports
 pytestmark = pytest.mark.cluster
 
 MANY = 120  # more than the Kubernetes client has connections
+MOST = 1000  # that may wait in one namespace
 
 
 def count_watches(ground: RequestGround, resource: str) -> int:
@@ -25,6 +28,18 @@ def count_pod_reads(ground: RequestGround) -> int:
     page = ground.api.send("GET", "/metrics", None, {}).data.decode()
     found = re.findall(r'^apiserver_request_total\{.*resource="pods".*verb="GET".*\} (\S+)$', page, re.MULTILINE)
     return sum(int(float(number)) for number in found)
+
+
+def count_states(ground: RequestGround) -> Counter[str]:
+    """How many requests stand how."""
+    items = ground.must("GET", ground.path("profilerequests"))["items"]
+    return Counter(condition(item.get("status") or {})[1] for item in items)
+
+
+def read_figure(ground: RequestGround, name: str) -> float:
+    """A figure of the operator's own."""
+    (line,) = (line for line in ground.scrape().splitlines() if line.startswith(f"{name} "))
+    return float(line.split()[1])
 
 
 def absent(number: int) -> dict[str, object]:
@@ -43,11 +58,7 @@ async def test_more_requests_wait_than_a_client_has_connections(ground: RequestG
     for number in range(MANY):
         ground.ask(f"absent-{number}", target=absent(number), activeDeadlineSeconds=86_400)
 
-    def states() -> list[str]:
-        items = ground.must("GET", ground.path("profilerequests"))["items"]
-        return [condition(item.get("status") or {})[1] for item in items]
-
-    await ground.until(lambda: states() == ["Waiting"] * MANY, "each to say that it waits")
+    await ground.until(lambda: count_states(ground) == {"Waiting": MANY}, "each to say that it waits")
     assert count_watches(ground, "pods") - before == 1
     assert count_pod_reads(ground) == reads
 
@@ -62,3 +73,24 @@ async def test_more_requests_wait_than_a_client_has_connections(ground: RequestG
     ground.ask("now")
     await ground.deliver(sidecar)
     assert condition(await ground.until_finished("now")) == ("True", "Complete")
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1200)
+async def test_a_thousand_requests_wait_at_little_cost(ground: RequestGround) -> None:
+    for number in range(MOST):
+        ground.ask(f"absent-{number}", target=absent(number), activeDeadlineSeconds=86_400)
+    while count_states(ground) != {"Waiting": MOST}:
+        await asyncio.sleep(5)
+    await asyncio.sleep(100)  # the longer they wait, the rarer they look
+    busy_s = read_figure(ground, "process_cpu_seconds_total")
+    await asyncio.sleep(30)
+    cores = (read_figure(ground, "process_cpu_seconds_total") - busy_s) / 30
+    resident_bytes = read_figure(ground, "process_resident_memory_bytes")
+    print(f"{cores:.3f} cores, {resident_bytes / (1 << 20):.0f} MiB")
+    sidecar = await ground.add_rank(0, 1)
+    ground.ask("now")
+    await ground.deliver(sidecar)
+    assert condition(await ground.until_finished("now")) == ("True", "Complete")
+    assert cores <= 0.2
+    assert resident_bytes <= 250 << 20

@@ -36,6 +36,9 @@ LOST = "fleetprof_policy_alerts_lost_total"
 NOT_STORED, STORED = (f'fleetprof_telemetry_history_writes_total{{result="{r}"}}' for r in ("failed", "stored"))
 LOOKED = "fleetprof_webui_catalog_looked_timestamp_seconds"
 TENSOR = f"fleetprof_workload_gpu_tensor_active_ratio{MEAN}"
+A, B = 'cluster="a",namespace="fleetprof-system"', 'cluster="b",namespace="fleetprof-system"'
+SERVES_A, SERVES_B = (f'fleetprof_operator_serves{{pod="x",{of}}}' for of in (A, B))
+STANDS_BY_A = f'fleetprof_operator_serves{{pod="y",{A}}}'
 SIDECARS, REPORTING = "fleetprof_sidecars_connected", "fleetprof_telemetry_workloads"
 
 # alert, what is scraped every minute, whether it fires after two hours, why
@@ -68,6 +71,24 @@ CASES: list[tuple[str, dict[str, str], bool, str]] = [
     ("FleetprofGpuThrottled", RUNS | {THROTTLED: "0x120"}, False, "cool"),
     ("FleetprofOperatorDown", {}, True, "nothing is scraped"),
     ("FleetprofOperatorDown", ALIVE, False, "there"),
+    ("FleetprofOperatorDown", {f"fleetprof_build_info{{{A}}}": "1x60", f"fleetprof_build_info{{{B}}}": "1x120"}, True,
+     "another cluster's is there"),
+    ("FleetprofOperatorDown", {f"fleetprof_build_info{{{A}}}": "1x120", f"fleetprof_build_info{{{B}}}": "1x120"}, False,
+     "both are there"),
+    ("FleetprofNobodyServes", {SERVES_A: "0x120", SERVES_B: "1x120"}, True, "another cluster's serves"),
+    ("FleetprofNobodyServes", {SERVES_A: "1x120", STANDS_BY_A: "0x120"}, False, "one of two"),
+    ("FleetprofTwoServe", {SERVES_A: "1x120", STANDS_BY_A: "1x120"}, True, "both replicas"),
+    ("FleetprofTwoServe", {SERVES_A: "1x120", SERVES_B: "1x120", STANDS_BY_A: "0x120"}, False, "one of each cluster"),
+    ("FleetprofOperatorStalls", {f"fleetprof_event_loop_lag_seconds{{{A}}}": "9x120"}, True, "no processor time"),
+    ("FleetprofOperatorStalls", {f"fleetprof_lease_age_seconds{{{A}}}": "9x120"}, True, "the Lease is old"),
+    ("FleetprofOperatorStalls", {f"fleetprof_requests_unanswered_seconds{{{A}}}": "0+60x120"}, True,
+     "nothing is written"),
+    ("FleetprofOperatorStalls", {f"fleetprof_event_loop_lag_seconds{{{A}}}": "0.1x120",
+      f"fleetprof_lease_age_seconds{{{A}}}": "2x120", f"fleetprof_requests_unanswered_seconds{{{A}}}": "1x120"}, False,
+     "as ever"),
+    ("FleetprofStoreUnusable", {f"fleetprof_store_usable{{{A}}}": "0x120", f"fleetprof_store_usable{{{B}}}": "1x120"},
+     True, "of one cluster"),
+    ("FleetprofStoreUnusable", {f"fleetprof_store_usable{{{A}}}": "1x110 0 1x10"}, False, "for a moment"),
     ("FleetprofTelemetryMissing", {SIDECARS: "4x120", REPORTING: "0x120"}, True, "sidecars without telemetry"),
     ("FleetprofTelemetryMissing", {SIDECARS: "4x120"}, True, "the metric itself is missing"),
     ("FleetprofTelemetryMissing", {SIDECARS: "4x120", REPORTING: "1x120"}, False, "reports"),
@@ -144,6 +165,29 @@ def test_each_alert_fires_when_it_should_and_only_then(groups: list[dict[str, An
         for alert, series, fires, why in CASES
     ]
     run_promtool(tests, tmp_path)
+
+
+def test_alerts_about_ourselves_say_of_which_cluster_and_release(groups: list[dict[str, Any]], tmp_path: Path) -> None:
+    """One installation's trouble is one alert with its labels, whatever else is there."""
+    series = {f"{name[:-1]},{of}}}" if name.endswith("}") else f"{name}{{{of}}}": values
+              for name, values in ((NO_REPORT, "0x100 1x20"), (NO_ROOM, "0x100 3x20"), (LOST, "0x115 9x5"),
+                                   (REFUSED, "0+1x120"), (FAILED, "0+1x120"), (NOT_STORED, "0+1x120"))
+              for of in (A,)} | {f"{NO_REPORT[:-1]},{B}}}": "0x120"}  # fmt: skip
+    names = "FleetprofReportsFail|FleetprofPodsNotInjected|FleetprofAlertsLost|FleetprofHubRefuses|FleetprofRanksLost"
+    test = {
+        "name": "labels",
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [
+            {
+                "expr": "count by (cluster, namespace) "
+                f'(ALERTS{{alertname=~"{names}|FleetprofHistoryNotStored", alertstate="firing"}})',
+                "eval_time": "119m",
+                "exp_samples": [{"labels": f"{{{A}}}", "value": 6}],
+            }
+        ],
+    }
+    run_promtool([(groups, test)], tmp_path)
 
 
 def test_every_alert_has_a_firing_and_a_quiet_case(groups: list[dict[str, Any]]) -> None:

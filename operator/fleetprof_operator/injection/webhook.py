@@ -30,6 +30,12 @@ from fleetprof_operator.injection.requester import note_requester
 from fleetprof_operator.injection.turns import Busy, Turns
 
 ANSWER_S: Final = 1.0
+RESULTS: Final = (
+    "Injected", "OptedOut", "AlreadyInjected", "StaticPod", "NoTrainer", "OwnKineto", "NameTaken", "PathTaken",
+    "NoRoom", "UnknownLimits", "TooLarge", "Busy", "NoNativeSidecars", "NotLinux", "NoImage", "UnknownNodes",
+    "NotReady", "TooSlow", "Internal",
+)  # fmt: skip
+"""What becomes of pods; each is counted from 0, so that the first is an increase."""
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 log = logging.getLogger(__name__)
@@ -61,6 +67,8 @@ class Webhook:
             ["result"],
             registry=self.registry,
         )
+        for result in RESULTS:
+            self._pods.labels(result)
         self._requests = Counter(
             "fleetprof_webhook_requests",
             "Objects of our own kinds seen, by whether they were allowed.",

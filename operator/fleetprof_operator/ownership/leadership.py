@@ -10,7 +10,7 @@ the namespaces that are given.
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from fleetprof_api.process.address import HostPort, parse_host_port
@@ -44,7 +44,10 @@ class Deposed(Exception):
 
 
 class Leadership:
-    """Let `run` run; `held` is set once this process serves. Until then `first` is who does, as far as it is known."""
+    """Let `run` run; `held` is set once this process serves. Until then `first` is who does, as far as it is known.
+
+    `find_own_trouble` is what the Lease says of its holder.
+    """
 
     def __init__(self, cluster: Cluster, namespaces: Sequence[str], me: Holder) -> None:
         self._cluster = cluster
@@ -53,6 +56,7 @@ class Leadership:
         self._sights: dict[str, Sight] = {}
         self._renewed_s: dict[str, float] = {}  # of each namespace that is ours, on the monotonic clock
         self._trouble = ""
+        self.find_own_trouble: Callable[[], str] = lambda: ""
         self.first: Holder | None = None
         self.held = asyncio.Event()
 
@@ -121,7 +125,7 @@ class Leadership:
                 if not is_free(lease, self._me, sight, now_ns):
                     self._give_way(namespace, holder, ours=ours)
                     return False
-                await self._cluster.merge(path, build_claim(lease, self._me, time.time_ns()))
+                await self._cluster.merge(path, build_claim(lease, self._me, time.time_ns(), self.find_own_trouble()))
         except (ApiRefused, ApiUnreachable, TimeoutError) as error:
             status = error.status if isinstance(error, ApiRefused) else 0
             if status != _CONFLICT:  # else the next look tells whose it is

@@ -25,6 +25,9 @@ LOST_S: Final = 10.0
 """Who has not renewed for so long serves no more. With one more try it is out before another may be in."""
 OWNER_ANNOTATION: Final = "fleetprof.io/owner"
 HUB_ANNOTATION: Final = "fleetprof.io/hub"
+TROUBLE_ANNOTATION: Final = "fleetprof.io/trouble"
+"""What its holder says is wrong with itself; `kubectl fleetprof doctor` reads it."""
+_MOST_TROUBLE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +75,17 @@ def is_free(lease: Json, me: Holder, sight: Sight, now_ns: int) -> bool:
     return holder is None or same or now_ns - sight.since_ns >= DURATION_S * 10**9
 
 
-def build_claim(lease: Json, me: Holder, now_unix_ns: int) -> Json:
-    """The merge patch with which `me` takes the Lease or renews it."""
+def build_claim(lease: Json, me: Holder, now_unix_ns: int, trouble: str = "") -> Json:
+    """The merge patch with which `me` takes the Lease or renews it; `trouble` is what is wrong with it."""
     spec, now = lease.get("spec") or {}, _format(now_unix_ns)
     wanted: Json = {"holderIdentity": me.identity, "leaseDurationSeconds": DURATION_S, "renewTime": now}
     if spec.get("holderIdentity") != me.identity:
         wanted |= {"acquireTime": now, "leaseTransitions": int(spec.get("leaseTransitions") or 0) + 1}
-    annotations = {OWNER_ANNOTATION: me.owner, HUB_ANNOTATION: me.hub}
+    annotations = {
+        OWNER_ANNOTATION: me.owner,
+        HUB_ANNOTATION: me.hub,
+        TROUBLE_ANNOTATION: trouble[:_MOST_TROUBLE] or None,
+    }
     return {"metadata": _at_version(lease) | {"annotations": annotations}, "spec": wanted}
 
 

@@ -19,7 +19,7 @@ _MOST: Final = 500
 
 
 def tell_taken(metadata: Json, requester: str, request: ProfileRequest) -> None:
-    """The hub has the request now, or will when it can."""
+    """The hub has the request now, and so has the store."""
     window = request.spec.window.model_dump(mode="json", by_alias=True, exclude_none=True)
     collect = [str(each) for each in request.spec.collect]
     _tell("taken", metadata, requester, target=request.target_text(), window=window, collect=collect)

@@ -134,9 +134,10 @@ class RequestLife:
         if self._record.is_suspended:
             await self._end("False", "Cancelled", f"cancelled by {self._record.canceller} before it was begun")
             return
-        if not self._status.get("requester"):  # after a restart it was told before
-            tell_taken(self._record.metadata, self._requester, request)
+        was_taken = self._around.hub.knows(self._uid)  # before a restart: it was told then
         if await self._take(request):
+            if not was_taken:
+                tell_taken(self._record.metadata, self._requester, request)
             self._around.waiting_line.leave(self._namespace, self._uid)
             if self._around.analyses and (cuts := self._around.analyses.describe_cuts(request.spec.analysis)):
                 await self._give_notice("Warning", "AnalysisCut", cuts)

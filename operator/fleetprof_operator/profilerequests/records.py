@@ -4,6 +4,7 @@ Guarantees: one record per uid; whoever waits for a change of a record sees the 
 """
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -57,6 +58,7 @@ class Record:
     """One ProfileRequest; `changed` is set with each new `body`."""
 
     body: Json
+    seen_since_s: float = field(default_factory=time.monotonic)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -107,6 +109,11 @@ class Records:
     def find(self, uid: str) -> Record | None:
         """The record of a request."""
         return self._records.get(uid)
+
+    def count_age_s(self) -> float:
+        """For how long the request has been known that waits longest for its state; 0: each has one."""
+        without = [r.seen_since_s for r in self._records.values() if not find_state(r.body.get("status"))]
+        return time.monotonic() - min(without) if without else 0.0
 
     def count_states(self) -> Counter[str]:
         """How many requests stand how: the reason of Succeeded, of those that have not ended."""

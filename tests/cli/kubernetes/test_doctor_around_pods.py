@@ -8,13 +8,26 @@ from fleetprof_cli.kubernetes.doctor.installation_checks import judge_installati
 from fleetprof_cli.kubernetes.doctor.observation import Observation, Unknown
 from fleetprof_cli.kubernetes.doctor.pod_checks import judge_latest
 from fleetprof_cli.kubernetes.request_state import RequestState
+from fleetprof_operator.ownership.lease import Holder, build_claim
 from harness.kubernetes.doctor_facts import NAMESPACE, NO_LABEL, Json, make_facts, say
+
+NOW_UNIX_NS = 1_796_000_000 * 10**9
 
 
 def make_deployment(name: str, wanted: int, ready: int) -> Json:
     metadata = {"name": f"fleetprof-{name}", "namespace": "fleetprof-system"}
     metadata["labels"] = {"app.kubernetes.io/component": name}  # type: ignore[assignment]
     return {"metadata": metadata, "spec": {"replicas": wanted}, "status": {"readyReplicas": ready}}
+
+
+def make_lease(age_s: int | None, trouble: str = "") -> Json:
+    """None: nobody holds it."""
+    holder = Holder("pod-a", "fleetprof-system/fleetprof", "10.0.0.1:8443")
+    lease: Json = {"metadata": {"name": "fleetprof", "namespace": "kube-system", "resourceVersion": "1"}}
+    if age_s is None:
+        return lease
+    claim = build_claim(lease, holder, NOW_UNIX_NS - age_s * 10**9, trouble)
+    return {"metadata": lease["metadata"] | claim["metadata"], "spec": claim["spec"]}
 
 
 @pytest.mark.parametrize(
@@ -47,10 +60,20 @@ def make_deployment(name: str, wanted: int, ready: int) -> Json:
         (make_facts(deployments=[make_deployment("webhook", 2, 1)]), "warn", "1 of 2 pods", "kubectl describe"),
         (make_facts(deployments=[make_deployment("operator", 1, 1)]), "ok", "1 of 1 pods", ""),
         (make_facts(deployments=Unknown("forbidden")), "ok", "not checked: forbidden", "ask an administrator"),
+        (make_facts(leases=Unknown("forbidden")), "ok", "not checked: forbidden", "ask an administrator"),
+        (make_facts(leases=[make_lease(None)]), "fail", "no operator serves", "log"),
+        (make_facts(leases=[make_lease(5)]), "ok", "pod-a holds the Lease kube-system/fleetprof", ""),
+        (
+            make_facts(leases=[make_lease(600)]),
+            "fail",
+            "has not renewed the Lease kube-system/fleetprof for 600 s",
+            "log",
+        ),
+        (make_facts(leases=[make_lease(5, "no bucket")]), "fail", "pod-a says: no bucket", "docs/alerts.md"),
     ],
 )
 def test_what_is_said_of_the_installation(facts: Observation, verdict: str, found: str, advice: str) -> None:
-    checks = list(judge_installation(facts))
+    checks = list(judge_installation(facts, NOW_UNIX_NS))
     assert any(c.verdict == verdict and found in c.found and advice in c.advice for c in checks), say(checks)
 
 

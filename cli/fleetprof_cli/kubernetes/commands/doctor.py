@@ -6,6 +6,7 @@ capture fail, else 0.
 
 import asyncio
 import sys
+import time
 from typing import Any
 
 import click
@@ -57,7 +58,7 @@ async def _look(place: ClusterPlace, reference: str, selector: str, ask_torch: b
             raise Failure(f"{reference or selector}: {message}", code=ExitCode.INVALID) from None
         facts = await observe(connection, target, ask_torch=ask_torch)
         return [
-            *judge_installation(facts),
+            *judge_installation(facts, time.time_ns()),
             *judge_namespace(facts, connection.namespace),
             *judge_pods(facts, target.text()),
             *judge_latest(facts.latest),

@@ -4,24 +4,28 @@ Guarantees: pure; what could not be read is said as such and fails nothing.
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from fleetprof_api.pods import INJECT_LABEL
+from fleetprof_operator.ownership.lease import TROUBLE_ANNOTATION
 
 from fleetprof_cli.doctor.check import Check, Verdict
 from fleetprof_cli.kubernetes.doctor.observation import Observation, Unknown
 
+_STALLED_S: Final = 60.0  # two machines' clocks are compared
 _INSTALL: Final = "install it with the chart: docs/install.md"
 _NOT_SEEN: Final = "ask an administrator, who may read it"
 
 
-def judge_installation(facts: Observation) -> Iterable[Check]:
-    """Kind, rights, webhook, operator."""
+def judge_installation(facts: Observation, now_unix_ns: int) -> Iterable[Check]:
+    """Kind, rights, webhook, operator, and what the operator says of itself."""
     yield _judge_kind(facts)
     if facts.has_kind is True:
         yield from _judge_rights(facts.rights)
         yield from _judge_webhook(facts.webhooks)
         yield from _judge_deployments(facts.deployments)
+        yield from _judge_leases(facts.leases, now_unix_ns)
 
 
 def _judge_kind(facts: Observation) -> Check:
@@ -80,6 +84,29 @@ def _judge_deployments(deployments: Any) -> Iterable[Check]:
             yield Check(component, Verdict.WARN, found, f"kubectl describe deployment {name} -n {namespace}")
         else:
             yield Check(component, Verdict.FAIL, found, f"kubectl describe deployment {name} -n {namespace}")
+
+
+def _judge_leases(leases: Any, now_unix_ns: int) -> Iterable[Check]:
+    """An operator says in its Lease that it lives, and what is wrong with it."""
+    if isinstance(leases, Unknown):
+        yield Check("serving", Verdict.OK, f"not checked: {leases.why}", _NOT_SEEN)
+        return
+    for lease in leases:
+        metadata, spec = lease["metadata"], lease.get("spec") or {}
+        place, holder = f"the Lease {metadata['namespace']}/{metadata['name']}", spec.get("holderIdentity")
+        trouble = (metadata.get("annotations") or {}).get(TROUBLE_ANNOTATION)
+        renewed = spec.get("renewTime")
+        age_s = now_unix_ns / 10**9 - datetime.fromisoformat(renewed).timestamp() if renewed else 0.0
+        if not holder:
+            advice = "look at the operator's log: it says what it waits for"
+            yield Check("serving", Verdict.FAIL, f"nobody holds {place}: no operator serves", advice)
+        elif age_s >= _STALLED_S:
+            found = f"{holder} has not renewed {place} for {age_s:.0f} s: it stalls, or does not reach the API server"
+            yield Check("serving", Verdict.FAIL, found, f"look at the log of {holder}, and at this machine's clock")
+        elif trouble:
+            yield Check("serving", Verdict.FAIL, f"{holder} says: {trouble}", "docs/alerts.md says what to do")
+        else:
+            yield Check("serving", Verdict.OK, f"{holder} holds {place}")
 
 
 def judge_namespace(facts: Observation, name: str) -> Iterable[Check]:

@@ -13,6 +13,7 @@ from fleetprof_api.process.kubernetes_errors import ApiRefused
 from fleetprof_api.request import Target
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
 from fleetprof_operator.injection.pods.trainer_container import choose_trainer
+from fleetprof_operator.ownership.lease import LEASE
 
 from fleetprof_cli.kubernetes.connection import GROUP, PLURAL, Connection
 from fleetprof_cli.kubernetes.request_state import RequestState
@@ -23,6 +24,7 @@ from fleetprof_cli.messages import Failure
 _LOG_LINES: Final = 10_000  # 2 MB; each rank of a capture writes 5 lines, and the link to the hub is logged once
 _LOOKED_INTO: Final = 8  # pods whose logs are read
 _WEBHOOKS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+_LEASES: Final = "/apis/coordination.k8s.io/v1/leases"
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 # Asks for the version without importing PyTorch, which would take a gigabyte beside the training.
 _VERSION: Final = (
@@ -64,6 +66,7 @@ class Observation:
     rights: Mapping[str, bool] = field(default_factory=dict)
     webhooks: Sequence[Mapping[str, Any]] | Unknown
     deployments: Sequence[Mapping[str, Any]] | Unknown
+    leases: Sequence[Mapping[str, Any]] | Unknown = ()
     pods: Sequence[PodObservation] | Unknown
     latest: RequestState | None = None
 
@@ -80,6 +83,7 @@ async def observe(connection: Connection, target: Target, *, ask_torch: bool) ->
         rights={verb: await _may(connection, verb) for verb in ("create", "get", "delete")},
         webhooks=webhooks,
         deployments=await _read_deployments(connection, webhooks),
+        leases=await _read_list(connection, _LEASES, {"fieldSelector": f"metadata.name={LEASE}"}),
         pods=await _read_pods(connection, target, ask_torch=ask_torch),
         latest=await _find_latest(connection, target) if has_kind is True else None,
     )
