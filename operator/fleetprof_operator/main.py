@@ -2,6 +2,7 @@
 
     fleetprof-operator            serves until SIGTERM
     fleetprof-operator release    cancels and frees all requests, before an uninstall
+    fleetprof-operator check      whether the operator serves and its store is usable, for `helm test`
 
 Exit codes: 0 ended as asked; 2 wrong settings, or no cluster to talk to; 1 an error of its own.
 """
@@ -16,7 +17,7 @@ from fleetprof_store.base import Store, StoreError
 from fleetprof_store.location import open_location
 from kubernetes.aio.config import ConfigException
 
-from fleetprof_operator import release
+from fleetprof_operator import check, release
 from fleetprof_operator.hub.access.authentication import Authenticator
 from fleetprof_operator.identity.account_tokens import AccountTokens
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
@@ -79,6 +80,8 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments[:1] == ["release"]:
         sys.exit(release.main(arguments[1:]))
+    if arguments[:1] == ["check"]:
+        sys.exit(check.main(arguments[1:]))
     settings = read_settings(arguments)
     set_up_logging(settings.log_level)
     try:

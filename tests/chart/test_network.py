@@ -33,6 +33,7 @@ OPERATOR = (8443, "operator")
         ("S3", "operator", {NAMES, *API}),
         ("S3", "webhook", {NAMES, *API}),
         ("S3", "release", {NAMES, *API}),
+        ("S3", "test", {NAMES, *API}),
         ("S3", "certificates", {NAMES, *API}),
         ("S3", "analyzer", {NAMES, OPERATOR, (443, "anywhere")}),
         ("MinIO", "operator", {NAMES, *API, (9000, "anywhere")}),

@@ -76,7 +76,7 @@ KINDS = {
     },
     "no policies, no budgets": {
         "NetworkPolicy": {
-            f"-fleetprof-{part}" for part in ("analyzer", "certificates", "operator", "release", "webhook")
+            f"-fleetprof-{part}" for part in ("analyzer", "certificates", "operator", "release", "test", "webhook")
         },
         "PodDisruptionBudget": {"-fleetprof-operator", "-fleetprof-webhook"},
     },
@@ -253,6 +253,16 @@ def test_the_release_hook_runs_before_the_operator_goes_and_leaves_nothing() -> 
     spec = job["spec"]["template"]["spec"]
     assert spec["containers"][0]["command"] == ["fleetprof-operator", "release"]
     assert spec["serviceAccountName"] == "fleetprof-operator"
+
+
+def test_helm_test_runs_the_operator_s_own_check() -> None:
+    job = render().one("Job", "fleetprof-test")
+    assert job["metadata"]["annotations"]["helm.sh/hook"] == "test"
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert container["command"] == ["fleetprof-operator", "check"]
+    deployment = render().one("Deployment", "fleetprof-operator")["spec"]["template"]["spec"]
+    wanted = {item["name"]: item for item in deployment["containers"][0]["env"]}
+    assert [wanted[item["name"]] for item in container["env"]] == container["env"]
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,7 @@ def test_only_who_speaks_to_the_api_server_holds_a_token() -> None:
         "fleetprof-operator": True,
         "fleetprof-webhook": True,
         "fleetprof-release": True,
+        "fleetprof-test": True,
         "fleetprof-certificates": True,
         "fleetprof-webui": True,
         "fleetprof-store": False,
