@@ -64,11 +64,12 @@ async def connect(place: ClusterPlace) -> AsyncIterator[Connection]:
     # Somebody waits for the answer: better said soon than tried for long.
     configuration.retries = 1
     client = make_client(configuration, "kubectl-fleetprof")
+    cluster = Cluster(client)
     try:
         with explain_refusals(place.namespace or namespace):
-            yield Connection(Cluster(client), place.namespace or namespace, client)
+            yield Connection(cluster, place.namespace or namespace, client)
     finally:
-        await client.close()
+        await cluster.close()
 
 
 def require_kubeconfig(place: ClusterPlace) -> None:

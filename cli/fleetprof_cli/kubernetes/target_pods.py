@@ -3,8 +3,9 @@
 Guarantees: reads only; what the user may not read is said, never guessed.
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from fleetprof_api.pods import INJECTED_ANNOTATION
 from fleetprof_api.process.kubernetes_errors import ApiRefused
@@ -18,16 +19,15 @@ from fleetprof_cli.kubernetes.kinds import WorkloadKind
 from fleetprof_cli.messages import Failure
 
 Pod = dict[str, Any]
+_OVER: Final = ("Succeeded", "Failed")
 
 
-async def list_pods(connection: Connection, target: Target, *, metadata_only: bool = False) -> list[Pod]:
+async def list_pods(connection: Connection, target: Target) -> list[Pod]:
     """The target's pods, whatever their state, by name. Raises ApiRefused, ApiUnreachable, Failure."""
     query = find_query(target)
     selectors = {"labelSelector": query.label_selector, "fieldSelector": query.field_selector}
     path = f"/api/v1/namespaces/{connection.namespace}/pods"
-    pods, _ = await connection.cluster.list(
-        path, {k: v for k, v in selectors.items() if v}, metadata_only=metadata_only
-    )
+    pods, _ = await connection.cluster.list(path, {k: v for k, v in selectors.items() if v})
     if query.owner is not None:
         owners = Owners(connection.cluster, connection.namespace)
         try:
@@ -55,9 +55,12 @@ async def require_workload(connection: Connection, kind: WorkloadKind, name: str
 
 
 async def require_injected(connection: Connection, target: Target, description: str) -> None:
-    """Raises Failure when none of the target's pods can answer. Somebody who may not list pods is not held up."""
+    """Raises Failure when none of the target's pods can answer. Somebody who may not list pods is not held up.
+
+    A pod that is over answers no more: where all are, the target has ended.
+    """
     try:
-        pods = await list_pods(connection, target, metadata_only=True)
+        pods = await list_pods(connection, target)
     except ApiRefused as error:
         if error.status == 403:
             return
@@ -68,12 +71,26 @@ async def require_injected(connection: Connection, target: Target, description: 
             next_step="a request that is applied (kubectl apply) waits for its pods",
             code=ExitCode.REFUSED,
         )
+    ended = [pod for pod in pods if (pod.get("status") or {}).get("phase") in _OVER]
+    if len(ended) == len(pods):
+        raise Failure(
+            f"{target.text()} has ended: {_say_ended(ended)}",
+            next_step="start it again, and capture it while it trains; its earlier captures: kubectl fleetprof list",
+            code=ExitCode.REFUSED,
+        )
+    pods = [pod for pod in pods if pod not in ended]
     if not _injected(pods):
         raise Failure(
             f"none of the {len(pods)} pods of {target.text()} has the fleetprof sidecar",
             next_step=f"see why: kubectl fleetprof doctor {description} -n {connection.namespace}",
             code=ExitCode.REFUSED,
         )
+
+
+def _say_ended(pods: Sequence[Pod]) -> str:
+    phases = Counter(pod["status"]["phase"] for pod in pods)
+    counts = ", ".join(f"{number} {phase}" for phase, number in sorted(phases.items()))
+    return f"all of its pods are over ({counts})"
 
 
 def _injected(pods: Sequence[Pod]) -> bool:
