@@ -1,7 +1,7 @@
 """What the operator's processes add to the log that all our processes write (fleetprof_api.process.log).
 
 Guarantees: kopf's own lines name the request that they are about, with the same keys as ours; the audit log is written
-whatever the level; other people's loggers say only what is wrong, unless at `debug`.
+whatever the level; other people's loggers say only what is wrong.
 """
 
 import logging
@@ -19,9 +19,8 @@ def set_up_logging(level: str) -> None:
     for handler in logging.getLogger().handlers:
         handler.addFilter(name_request)
     logging.getLogger(AUDIT).setLevel(logging.INFO)
-    if level != "debug":
-        for name in _QUIET:
-            logging.getLogger(name).setLevel(logging.WARNING)
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def name_request(record: logging.LogRecord) -> bool:

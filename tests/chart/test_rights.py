@@ -32,8 +32,13 @@ SERVED: Rights = {
     ("pods", "get list watch", ""),
     ("events", "create", ""),
     ("replicasets.apps", "get", ""),
+    ("statefulsets.apps", "get", ""),
+    ("jobs.batch", "get", ""),
+    ("rayclusters.ray.io", "get", ""),
+    ("jobsets.jobset.x-k8s.io", "get", ""),
+    ("mpijobs.kubeflow.org", "get", ""),
+    ("pytorchjobs.kubeflow.org", "get", ""),
 }
-RAY: Rights = {("rayclusters.ray.io", "get", "")}
 LEASES: Rights = {("leases.coordination.k8s.io", "list watch", "fleetprof")}
 LEASE: Rights = {("leases.coordination.k8s.io", "get patch", "fleetprof")}
 TOKENS: Rights = {("tokenreviews.authentication.k8s.io", "create", "")}
@@ -94,11 +99,6 @@ def test_the_operator_holds_exactly_these_rights(name: str, roles: dict[str, Rig
     objects = render(VALUE_SETS[name])
     found = objects.of_kind("ClusterRole") | objects.of_kind("Role")
     assert {key: rights(role) for key, role in found.items() if "operator" in key} == roles
-
-
-def test_a_right_on_a_kind_is_there_with_the_kind() -> None:
-    objects = render(VALUE_SETS["S3"], "--api-versions=ray.io/v1")
-    assert rights(objects.one("ClusterRole", "fleetprof-operator")) == SERVED | LEASES | TOKENS | GUARD | RAY
 
 
 def test_before_kubernetes_1_30_the_webhook_s_configuration_is_the_guard() -> None:
@@ -218,7 +218,7 @@ def documented(table: str) -> set[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
-        ("In every namespace (a ClusterRole)", SERVED | LEASES | RAY | TOKENS | GUARD | OLD_GUARD),
+        ("In every namespace (a ClusterRole)", SERVED | LEASES | TOKENS | GUARD | OLD_GUARD),
         ("In its own namespace", OWN),
         ("Where its Lease is", LEASE),
         ("### The webhook", QUOTAS | NODES),

@@ -25,6 +25,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
+REPEAT_S: Final = 300.0
+_MOST_REMEMBERED: Final = 1000
+_OURS: Final = (
+    "fleetprof", "fleetprof_agent", "fleetprof_analyzer", "fleetprof_api", "fleetprof_cli", "fleetprof_operator",
+    "fleetprof_sidecar", "fleetprof_store", "fleetprof_webui",
+)  # fmt: skip
 _ABOUT: Final[ContextVar[dict[str, str] | None]] = ContextVar("about", default=None)
 
 
@@ -58,8 +64,41 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
+class Repetitions(logging.Filter):
+    """Lets a warning pass once in a while: an outage is one line, however often it is met.
+
+    The line after a while says how often it came meanwhile.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: dict[tuple[str, str], tuple[float, int]] = {}  # when it passed, and how often it did not since
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to write it."""
+        if record.levelno != logging.WARNING:
+            return True
+        text = record.getMessage()
+        passed, held_back = self._last.get((record.name, text), (0.0, 0))
+        if passed and record.created - passed < REPEAT_S:
+            self._last[record.name, text] = passed, held_back + 1
+            return False
+        if held_back:
+            record.msg, record.args = f"{text} (and {held_back} times since it was said last)", ()
+        if len(self._last) >= _MOST_REMEMBERED:
+            self._last.clear()
+        self._last[record.name, text] = record.created, 0
+        return True
+
+
 def set_up_logging(level: str) -> None:
-    """Sends everything at or above `level` to stderr."""
+    """Sends everything of ours at or above `level` to stderr; at `debug`, of other people's code from `info` on.
+
+    What libraries say at `debug` drowns our own lines, and has headers and signatures in it.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    handler.addFilter(Repetitions())
+    logging.basicConfig(level="INFO" if level == "debug" else level.upper(), handlers=[handler], force=True)
+    for package in _OURS:
+        logging.getLogger(package).setLevel(level.upper())

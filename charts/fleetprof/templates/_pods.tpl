@@ -38,6 +38,16 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
+{{/* Replicas on nodes of their own, as far as that goes, where the values say nothing else. Takes what labels take. */}}
+{{- define "fleetprof.overNodes" -}}
+- maxSkew: 1
+  topologyKey: kubernetes.io/hostname
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels:
+      {{- include "fleetprof.selectorLabels" . | nindent 6 }}
+{{- end }}
+
 {{/* Our images run as uid 65532, and as any other: it is left out where admission gives one (OpenShift). */}}
 {{- define "fleetprof.podSecurityContext" -}}
 runAsNonRoot: true

@@ -30,11 +30,13 @@ _OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlace:
-    """Which cluster and namespace: what `--kubeconfig`, `--context` and `-n` said; None is kubectl's own default."""
+    """Which cluster and namespace, and who asks: what kubectl's options said; None is kubectl's own default."""
 
     kubeconfig: str | None = None
     context: str | None = None
     namespace: str | None = None
+    as_user: str | None = None
+    token: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,13 @@ async def connect(place: ClusterPlace) -> AsyncIterator[Connection]:
     configuration, namespace = await _read_config(place)
     # Somebody waits for the answer: better said soon than tried for long.
     configuration.retries = 1
+    if place.token:
+        # Beside a certificate the API server would not look at it.
+        configuration.cert_file = configuration.key_file = configuration.refresh_api_key_hook = None
+        configuration.api_key["BearerToken"] = f"Bearer {place.token}"
     client = make_client(configuration, "kubectl-fleetprof")
+    if place.as_user:
+        client.set_default_header("Impersonate-User", place.as_user)
     cluster = Cluster(client)
     try:
         with explain_refusals(place.namespace or namespace):

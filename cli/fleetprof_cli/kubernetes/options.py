@@ -10,7 +10,7 @@ from fleetprof_cli.kubernetes.connection import ClusterPlace
 
 
 def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds `-n`, `--context` and `--kubeconfig`; `read_place` takes them out of the command's arguments."""
+    """Adds kubectl's options of which cluster, which namespace and who; `read_place` takes them out of the flags."""
     for option in (
         click.option(
             "--kubeconfig", metavar="FILE", help="The kubeconfig  [default: $KUBECONFIG, else ~/.kube/config]."
@@ -18,6 +18,8 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--context", "context_name", metavar="NAME", help="The kubeconfig's context  [default: its current]."
         ),
+        click.option("--as", "as_user", metavar="USER", help="Ask in this user's name, where you may."),
+        click.option("--token", metavar="TOKEN", help="A bearer token, in place of the kubeconfig's credentials."),
         click.option("-n", "--namespace", metavar="NAME", help="The namespace  [default: the context's]."),
     ):
         command = option(command)
@@ -27,7 +29,11 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def read_place(flags: dict[str, Any]) -> ClusterPlace:
     """What those options said; they are taken out of `flags`."""
     return ClusterPlace(
-        kubeconfig=flags.pop("kubeconfig"), context=flags.pop("context_name"), namespace=flags.pop("namespace")
+        kubeconfig=flags.pop("kubeconfig"),
+        context=flags.pop("context_name"),
+        namespace=flags.pop("namespace"),
+        as_user=flags.pop("as_user"),
+        token=flags.pop("token"),
     )
 
 

@@ -19,8 +19,8 @@ from rich.text import Text
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.terminal.top_table import draw_jobs, draw_ranks
+from fleetprof_cli.terminal.whole_print import print_whole
 
-_MOST_WIDE: Final = 1000
 _LEAST_PAUSE_S: Final = 1.0
 _UNTOLD: Final = 'Its ranks are not shown, because its pods do not have the label fleetprof.io/rank-metrics: "true".'
 Ask = Callable[[], Awaitable[FleetFigures]]
@@ -36,10 +36,7 @@ async def show_top(ask: Ask, *, job: str, output: str, none: str) -> None:
         return
     console = Console()
     if not console.is_terminal:
-        drawn = draw_top(figures, job, none)
-        width = console.measure(drawn, options=console.options.update(width=_MOST_WIDE)).maximum
-        console.width = max(console.width, width)
-        console.print(drawn)
+        print_whole(draw_top(figures, job, none))
         return
     with Live(draw_top(figures, job, none), console=console, auto_refresh=False) as live:
         while True:

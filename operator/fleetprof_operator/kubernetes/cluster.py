@@ -205,7 +205,7 @@ def _copy_client(client: ApiClient, *, pool: int) -> ApiClient:
     configuration = copy.copy(client.configuration)
     configuration.connection_pool_maxsize = pool
     made = ApiClient(configuration)
-    made.user_agent = client.user_agent
+    made.default_headers = dict(client.default_headers)  # the program's name, and in whose name it asks
     return made
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fleetprof_api.process.log import JsonLines, about
+from fleetprof_api.process.log import REPEAT_S, JsonLines, Repetitions, about, set_up_logging
 
 ROOT = Path(__file__).parents[3]
 
@@ -65,3 +65,39 @@ def test_the_keys_are_documented() -> None:
         keys = list(line_of("failed", error=True, process_id=1))
     page = (ROOT / "docs/troubleshooting.md").read_text().partition("## The logs")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == keys
+
+
+def warn(text: str, at_s: float, level: int = logging.WARNING) -> logging.LogRecord:
+    record = logging.LogRecord("room", level, "f.py", 1, "%s cannot be reached", (text,), None)
+    record.created = at_s
+    return record
+
+
+def test_an_outage_is_one_line_however_often_it_is_met() -> None:
+    repetitions = Repetitions()
+    records = [warn("the store", float(second)) for second in range(1, 2 * int(REPEAT_S) + 2, 2)]
+    written = [record.getMessage() for record in records if repetitions.filter(record)]
+    assert written == [
+        "the store cannot be reached",
+        "the store cannot be reached (and 149 times since it was said last)",
+        "the store cannot be reached (and 149 times since it was said last)",
+    ]
+    assert repetitions.filter(warn("the API server", 2.0))
+    assert all(repetitions.filter(warn("the store", 700.0, logging.INFO)) for _ in range(3))
+
+
+def test_at_debug_our_own_lines_are_shown_and_nobody_s_signatures(capfd: pytest.CaptureFixture[str]) -> None:
+    root = logging.getLogger()
+    before = root.level, list(root.handlers)
+    try:
+        set_up_logging("debug")
+        logging.getLogger("botocore.auth").debug("StringToSign: AWS4-HMAC-SHA256")
+        logging.getLogger("fleetprof_operator.hub").debug("a step of ours")
+    finally:
+        root.setLevel(before[0])
+        root.handlers[:] = before[1]
+        for name in [name for name in logging.root.manager.loggerDict if name.startswith("fleetprof")]:
+            logging.getLogger(name).setLevel(logging.NOTSET)
+    written = capfd.readouterr().err
+    assert "a step of ours" in written
+    assert "AWS4" not in written

@@ -163,6 +163,8 @@ WRONG: list[tuple[list[str], int, str]] = [
     (["cancel", "x"], 5, '"x" not found'),
     (["traces", "x", "-o", "y"], 5, '"x" not found'),
     (["list", "--context", "other"], 6, "cannot use the kubeconfig"),
+    (["list", "--as", "guest"], 5, 'User "guest" cannot list resource "profilerequests"'),
+    (["list", "--token", "nobody's"], 6, "does not accept your credentials"),
     (["list", "--kubeconfig", "/nowhere"], 6, "there is no kubeconfig /nowhere"),
 ]
 
@@ -172,6 +174,14 @@ async def test_what_is_wrong_is_said_with_its_code(run: Any, words: list[str], c
     result = await run(*words)
     assert (result.returncode, result.stdout) == (code, ""), result.stderr
     assert message in result.stderr
+
+
+async def test_a_table_for_a_program_is_whole(ground: RequestGround, run: Any) -> None:
+    name = "a-capture-of-the-nightly-regression-of-llama-7b-xyz"
+    ground.ask(name, target={"workload": {"apiVersion": "batch/v1", "kind": "Job", "name": "nightly-llama-7b-long"}})
+    listed = await run("list")
+    assert name in listed.stdout
+    assert len(listed.stdout.splitlines()) == 2
 
 
 async def test_a_job_whose_pods_were_not_injected_is_refused_with_the_way_on(ground: RequestGround, run: Any) -> None:

@@ -15,15 +15,23 @@
 - apiGroups: [""]
   resources: [events]
   verbs: [create]
-# What stands between pods and a target that is found by its owner references: a Deployment, a RayJob.
+# What stands between pods and a target that is found by its owner references: a Deployment, a CronJob, a Notebook, a
+# RayJob, an AppWrapper. A kind that the cluster does not have yet may be named: it works once it is installed.
 - apiGroups: [apps]
-  resources: [replicasets]
+  resources: [replicasets, statefulsets]
   verbs: [get]
-{{- if .Capabilities.APIVersions.Has "ray.io/v1" }}
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get]
 - apiGroups: [ray.io]
   resources: [rayclusters]
   verbs: [get]
-{{- end }}
+- apiGroups: [jobset.x-k8s.io]
+  resources: [jobsets]
+  verbs: [get]
+- apiGroups: [kubeflow.org]
+  resources: [mpijobs, pytorchjobs]
+  verbs: [get]
 {{- range .Values.rbac.owners }}
 - apiGroups: [{{ .apiGroup }}]
   resources: {{ toJson .resources }}

@@ -6,14 +6,13 @@ Guarantees: without a hub it still lists what the object store holds.
 import asyncio
 import json
 import time
-from typing import Any, Final
+from typing import Any
 
 import click
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.plain_text import make_printable
 from fleetprof_operator.hub.ledger.messages import to_status
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -26,8 +25,7 @@ from fleetprof_cli.options import output_option, state_option
 from fleetprof_cli.reports.stored import read_captures
 from fleetprof_cli.store_location import open_store
 from fleetprof_cli.terminal.status_text import duration_text, sentence, status_document, succeeded
-
-_MOST_WIDE: Final = 1000
+from fleetprof_cli.terminal.whole_print import print_whole
 
 
 @click.command("list")
@@ -49,16 +47,9 @@ def command(state: StateDirectory, *, output: str) -> None:
         }
         click.echo(json.dumps(document, indent=2))
         return
-    _print_whole(_job_table(jobs) if jobs else "No job can be captured now. Start one: fleetprof run -- COMMAND")
+    print_whole(_job_table(jobs) if jobs else "No job can be captured now. Start one: fleetprof run -- COMMAND")
     click.echo()
-    _print_whole(make_capture_table(captures) if captures else "No capture yet. Take one: fleetprof capture")
-
-
-def _print_whole(what: Table | str) -> None:
-    """Prints names and ids in one piece, however narrow the terminal: they are there to be copied."""
-    console = Console()
-    console.width = max(console.width, console.measure(what, options=console.options.update(width=_MOST_WIDE)).maximum)
-    console.print(what)
+    print_whole(make_capture_table(captures) if captures else "No capture yet. Take one: fleetprof capture")
 
 
 async def _ask(state: StateDirectory) -> tuple[list[RunningJob], list[pb.CaptureStatus]]:

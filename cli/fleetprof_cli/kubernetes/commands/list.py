@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 from fleetprof_api.plain_text import make_printable
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +16,7 @@ from fleetprof_cli.kubernetes.options import place_options, read_place
 from fleetprof_cli.kubernetes.request_state import RequestState
 from fleetprof_cli.kubernetes.requests import Requests
 from fleetprof_cli.options import output_option
+from fleetprof_cli.terminal.whole_print import print_whole
 
 
 @click.command("list")
@@ -29,7 +29,7 @@ def command(everywhere: bool, output: str, **flags: Any) -> None:
     if output == "json":
         click.echo(json.dumps([state.document for state in states], indent=2))
     elif states:
-        Console().print(_table(states, everywhere))
+        print_whole(_table(states, everywhere))
     else:
         where = "" if everywhere else f" in namespace {namespace}"
         click.echo(f"No capture{where} yet. Take one: kubectl fleetprof capture job/NAME -n {namespace}")
