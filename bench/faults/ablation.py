@@ -1,121 +1,158 @@
-"""What each rule of the straggler verdict adds: the same cases without it.
+"""What each rule of the straggler verdict adds: the cases of every suite without it, and without all that add nothing.
 
-python bench/faults/ablation.py [--cases N] [--seed S] [--layouts A,B] [--recorders A,B] [--workers W]
+python bench/faults/ablation.py [--cases N] [--seed S] [--real FOLDER]
 
-Draws the cases of recorders.py, judges them with all rules, and then without one rule at a time. Prints a line per
-rule: how many faults are named rightly, left open, not seen and named wrongly without it, and how many healthy jobs are
-named or left open; then the cases that differ. A rule whose line is that of all rules, under all recorders and several
-seeds, adds nothing.
+Judges the cases of ablation_cases.py with all rules, and without one rule at a time (ablation_rules.py) where it says
+anything. Then takes out all together that add nothing singly, and puts those back that are needed: what several rules
+find each must not keep them all. Prints a line per rule: in how many cases it says something, how many are worse and
+better without it alone, and whether it stays; then the cases that differ.
 """
 
 from __future__ import annotations
 
-import importlib
+import argparse
+import pickle
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "bench")]
 
-from faults.recorders import draw, judge, judge_cases  # noqa: E402
-from harness.traces.recorders import RECORDERS  # noqa: E402
-from harness.traces.straggler_sections import operations_of_traces, stragglers_of  # noqa: E402
+from faults.ablation_cases import OUTCOMES, KeptCase, judge, keep_all  # noqa: E402
+from faults.ablation_rules import RULES, once, watched, without  # noqa: E402
+from harness.traces.straggler_sections import stragglers_of  # noqa: E402
 
-_STRAGGLERS = "fleetprof_analyzer.job.stragglers."
-_EXCESS, _RHYTHM, _SEARCH = (_STRAGGLERS + name for name in ("lateness.excess", "causes.rhythm", "search.search"))
-
-
-def _nothing(*_: Any, **__: Any) -> list[Any]:
-    return []
+WORTH = {"right": 0, "quiet": 0, "moves": -1, "gain": -1, "cause": -1, "unsure": -1, "open": -2, "small": -2,
+         "nobody": -3, "alarm": -6, "wrong": -6, "crash": -6}  # fmt: skip
+"""What an outcome is worth beside the right one: a cause is less than a rank, a false rank more than two missed."""
 
 
-def _none_apart(x: Any) -> Any:
-    return np.zeros(len(x), np.bool_)
+class Suite:
+    """All cases, with what was found without which rules."""
+
+    def __init__(self) -> None:
+        self._paths: list[Path] = []
+        self.names: list[str] = []
+        self.suites: list[str] = []
+        self._known: list[dict[frozenset[str], tuple[str, frozenset[str]]]] = []
+
+    def load(self, number: int) -> KeptCase:
+        case = pickle.loads(self._paths[number].read_bytes())
+        assert isinstance(case, KeptCase)
+        return case
+
+    def add(self, path: Path) -> None:
+        """Judges a case with all rules, and without each one that says something."""
+        number = len(self._paths)
+        self._paths.append(path)
+        self._known.append({})
+        case = self.load(number)
+        self.names.append(f"{case.suite}: {case.name}")
+        self.suites.append(case.suite)
+        with once():
+            for rule in sorted(self.find(number, frozenset(), case)[1]):
+                self.find(number, frozenset((rule,)), case)
+        alone = {rule: self.outcome(number, frozenset((rule,))) for rule in RULES}
+        usual = self.outcome(number, frozenset())
+        differ = ", ".join(f"{found} without {rule}" for rule, found in alone.items() if found != usual)
+        print(f"{number + 1}: {self.names[-1]}: {usual} {differ}", file=sys.stderr, flush=True)
+
+    def find(self, number: int, out: frozenset[str], case: KeptCase | None = None) -> tuple[str, frozenset[str]]:
+        """(the outcome of a case without these rules, which of the others say something in it)."""
+        known = self._known[number]
+        if out not in known:
+            case = case or self.load(number)
+            with without(out), watched(set(RULES) - out) as speaking:
+                try:
+                    found = stragglers_of(case.operations, hosts=case.hosts)
+                except Exception:  # a rule that another one relies on
+                    outcome = "crash"
+                else:
+                    outcome = "quiet" if found is None else judge(found, case.expected)
+            known[out] = outcome, frozenset(speaking)
+        return known[out]
+
+    def outcome(self, number: int, out: frozenset[str]) -> str:
+        """Without rules that say nothing nothing changes."""
+        gone: frozenset[str] = frozenset()
+        while True:
+            found, speaking = self.find(number, gone)
+            more = (out & speaking) - gone
+            if not more:
+                return found
+            gone |= more
+
+    def compare(self, out: frozenset[str], before: frozenset[str]) -> list[tuple[int, str, str]]:
+        """(case, outcome before, outcome now) of those that differ."""
+        cases = range(len(self._paths))
+        found = [(number, self.outcome(number, before), self.outcome(number, out)) for number in cases]
+        return [one for one in found if one[1] != one[2]]
 
 
-def _all_stand_out(x: Any) -> Any:
-    return np.ones(len(x), np.bool_)
+def weigh(differ: list[tuple[int, str, str]]) -> int:
+    """What is won without a rule, less what is lost."""
+    return sum(WORTH[now] - WORTH[before] for _, before, now in differ)
 
 
-ALL = "all rules"
-RULES: dict[str, tuple[str, str, Callable[..., Any]]] = {
-    "late in most iterations": (_EXCESS, "_persistent", _nothing),
-    "apart from all others": (_EXCESS, "are_apart", _none_apart),
-    "the largest too often": (_EXCESS, "are_largest", _none_apart),
-    "a mean that stands out as well": (_EXCESS, "stand_out", _all_stand_out),
-    "no chance of few iterations": (_EXCESS, "_may_be_chance", lambda *_: False),
-    "late in the mean": (_EXCESS, "_in_the_mean", _nothing),
-    "beside waits for a core": (_EXCESS, "_beside_waits", _nothing),
-    "outliers": (_EXCESS, "find_outliers", lambda *_: iter(())),
-    "no chance of leads": (_EXCESS, "may_be_chance_of_leads", lambda *_: False),
-    "own time in a rhythm": (_RHYTHM, "_find_late", lambda *_: iter(())),
-    "blocked in a rhythm": (_RHYTHM, "_find_blocked", lambda *_: iter(())),
-    "hosts in a rhythm": (_RHYTHM, "_find_hosts", lambda *_: iter(())),
-    "most often (sign)": (_SEARCH, "find_most_often", _nothing),
-    "loaders of all ranks": (_SEARCH, "find_slow_loaders", lambda *_: ([], {})),
-    "the same kernels": (_SEARCH, "find_slow_devices", lambda *_: ([], {})),
-    "more work": (_SEARCH, "weigh_work", lambda _, candidates, **__: candidates),
-}
+def eliminate(suite: Suite) -> tuple[frozenset[str], dict[str, list[str]]]:
+    """(the rules that go together, the cases that keep each of those that stay).
+
+    All that add nothing singly are taken out; then that one is put back with which most of the cases are as before that
+    are worse without them all, until none is worse.
+    """
+    singly = {rule: weigh(suite.compare(frozenset((rule,)), frozenset())) for rule in RULES}
+    out = frozenset(rule for rule, worth in singly.items() if worth >= 0)
+    kept: dict[str, list[str]] = {}
+    while worse := [one for one in suite.compare(out, frozenset()) if WORTH[one[2]] < WORTH[one[1]]]:
+        mended = {
+            rule: [number for number, before, _ in worse if WORTH[suite.outcome(number, out - {rule})] >= WORTH[before]]
+            for rule in sorted(out)
+        }
+        rule = max(mended, key=lambda one: len(mended[one]))
+        if not mended[rule]:  # several rules together keep the case
+            rule = max(out, key=lambda one: sum(one in suite.find(number, frozenset())[1] for number, _, _ in worse))
+        out -= {rule}
+        kept[rule] = [suite.names[number] for number in mended[rule]]
+    return out, kept
 
 
-@contextmanager
-def without(rule: str) -> Iterator[None]:
-    """Judges without this rule meanwhile."""
-    if rule == ALL:
-        yield
-        return
-    place, name, instead = RULES[rule]
-    module = importlib.import_module(place)
-    before = getattr(module, name)
-    setattr(module, name, instead)
-    try:
-        yield
-    finally:
-        setattr(module, name, before)
+def table(suite: Suite) -> list[str]:
+    """A line per rule, and the cases that keep those that stay."""
+    cases = range(len(suite.names))
+    counts = Counter((suite.suites[number], suite.outcome(number, frozenset())) for number in cases)
+    lines = [f"{'suite':<12}" + "".join(f"{one:>8}" for one in OUTCOMES)]
+    lines += [
+        f"{one:<12}" + "".join(f"{counts[one, outcome]:>8}" for outcome in OUTCOMES)
+        for one in dict.fromkeys(suite.suites)
+    ]
+    out, kept = eliminate(suite)
+    lines += ["", f"{'without':<34}{'says':>6}{'worse':>8}{'better':>8}{'worth':>8}   with the others"]
+    for rule in RULES:
+        differ = suite.compare(frozenset((rule,)), frozenset())
+        worse = sum(WORTH[now] < WORTH[before] for _, before, now in differ)
+        better = sum(WORTH[now] > WORTH[before] for _, before, now in differ)
+        says = sum(rule in suite.find(number, frozenset())[1] for number in cases)
+        last = "may go" if rule in out else f"stays for {len(kept[rule]) or 'several'}" if rule in kept else "stays"
+        lines.append(f"{rule:<34}{says:>6}{worse:>8}{better:>8}{weigh(differ):>8}   {last}")
+    lines.append("")
+    for rule in RULES:
+        for number, before, now in suite.compare(frozenset((rule,)), frozenset()):
+            lines.append(f"without {rule}: {suite.names[number]}: {now}, {before} with it")
+    return lines + [f"{rule} beside the others: {', '.join(names)}" for rule, names in kept.items()]
 
 
-def answer(layout: str, kind: str, seed: int, recorders: list[str]) -> list[tuple[str, str, str]]:
-    """(rule that is left out, outcome, the case in words) of one case."""
-    truth, traces = draw(layout, kind, seed)
-    if not truth.counts:
-        return []
-    results = []
-    for recorder in recorders:
-        operations = operations_of_traces(RECORDERS[recorder](traces, np.random.default_rng(seed)))
-        for rule in (ALL, *RULES):
-            with without(rule):
-                found = stragglers_of(operations)
-            assert found is not None
-            outcome = judge(found, truth)
-            results.append(
-                (rule, f"healthy {outcome}" if kind == "none" else outcome, f"{recorder}: {layout} {kind} {seed}")
-            )
-    return results
-
-
-def table(found: list[tuple[str, str, str]]) -> list[str]:
-    """A line per rule, and the cases that differ."""
-    columns = ("right", "open", "small", "nobody", "wrong", "healthy wrong", "healthy open")
-    lines = [f"{'without':<32}" + "".join(f"{column:>15}" for column in columns)]
-    usual = {case: outcome for rule, outcome, case in found if rule == ALL}
-    differ = []
-    for rule in (ALL, *RULES):
-        here = [(outcome, case) for other, outcome, case in found if other == rule]
-        counts = Counter(outcome for outcome, _ in here)
-        lines.append(f"{rule:<32}" + "".join(f"{counts[column]:>15}" for column in columns))
-        differ += [
-            f"without {rule}: {case}: {outcome}, {usual[case]} with it"
-            for outcome, case in here
-            if outcome != usual[case]
-        ]
-    return [*lines, "", *differ]
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--cases", type=int, default=1, help="of each class")
+    parser.add_argument("--seed", type=int, default=1000)
+    parser.add_argument("--real", type=Path, help="a folder of captures, as planted_faults.py --keep leaves them")
+    given = parser.parse_args()
+    suite = Suite()
+    for path in keep_all(given.cases, given.seed, given.real):
+        suite.add(path)
+    print(f"python bench/faults/ablation.py {' '.join(sys.argv[1:])}\n\n" + "\n".join(table(suite)))
 
 
 if __name__ == "__main__":
-    print("\n".join(table(judge_cases(__doc__, answer, ["as it is", "AMD", "launches alone", "no calls"]))))
+    main()

@@ -1,0 +1,232 @@
+"""The rules of the straggler verdict that can be taken out, each with what stands in its place then."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from fleetprof_analyzer.job.stragglers.network import Links
+from fleetprof_analyzer.job.stragglers.replay.replay import Replay
+from fleetprof_analyzer.job.stragglers.undecided import Power
+
+_STRAGGLERS = "fleetprof_analyzer.job.stragglers."
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A name of a module, and what takes its place, or what makes that of the rule (`changes`).
+
+    Where it says the same as this, a rule adds nothing.
+    """
+
+    module: str
+    name: str
+    instead: Any = None
+    changes: Callable[[Any], Any] | None = None
+
+    def taken_out(self, rule: Any) -> Any:
+        """What stands in its place."""
+        return self.instead if self.changes is None else self.changes(rule)
+
+
+def _nothing(*_: Any, **__: Any) -> list[Any]:
+    return []
+
+
+def _no_pairs(*_: Any, **__: Any) -> tuple[list[Any], dict[int, Any]]:
+    return [], {}
+
+
+def _none_of_all(*_: Any, **__: Any) -> None:
+    return None
+
+
+def _never(*_: Any, **__: Any) -> bool:
+    return False
+
+
+def _always(*_: Any, **__: Any) -> bool:
+    return True
+
+
+def _zero(*_: Any, **__: Any) -> float:
+    return 0.0
+
+
+def _false_of(x: Any) -> Any:
+    return np.zeros(len(x), np.bool_)
+
+
+def _true_of(x: Any) -> Any:
+    return np.ones(len(x), np.bool_)
+
+
+def _plain_spread(values: Any) -> float:
+    from fleetprof_analyzer.job.stragglers.lateness.outliers import measure_deviation
+    from fleetprof_analyzer.job.stragglers.thresholds import SIGMA
+
+    return float(SIGMA * measure_deviation(values))
+
+
+def _plain_slowness(table: Any, rank: int) -> Any:
+    busy, peers = table.parts_ns["busy"].astype(np.float64), table.peers(rank).tolist()
+    usual = np.median(busy[peers], axis=0) if peers else busy[rank].min()
+    return np.asarray(busy[rank] / np.maximum(usual, 1) - 1)
+
+
+def _no_late_hosts(table: Any, _: Any) -> Any:
+    from fleetprof_analyzer.job.stragglers.lateness.late_hosts import LateHosts
+
+    return LateHosts(table, [])
+
+
+def _as_they_are(_: Any, candidates: list[Any], *__: Any, **___: Any) -> list[Any]:
+    return candidates
+
+
+_E, _R, _S = "lateness.excess", "causes.rhythm", "search.search"
+_X, _D, _I, _M, _V = "causes.explanation", "causes.devices", "imbalance", "moving_pauses", "verdict"
+
+RULES: dict[str, Rule] = {
+    "late in most iterations": Rule(_E, "_persistent", _nothing),
+    "a mean that stands out as well": Rule(_E, "stand_out", _true_of),
+    "no chance of few iterations": Rule(_E, "_may_be_chance", _never),
+    "late in the mean": Rule(_E, "_in_the_mean", _nothing),
+    "outliers": Rule(_E, "find_outliers", lambda *_: iter(())),
+    "the longest gaps as outliers": Rule(
+        _E, "find_outliers", changes=lambda rule: lambda tested, _: rule(tested, None)
+    ),
+    "no chance of leads": Rule(_E, "may_be_chance_of_leads", _never),
+    "the own time by parts": Rule(
+        _E, "measures_of", changes=lambda rule: lambda table: [rule(table)[0], *rule(table)[4:]]
+    ),
+    "the hosts' own time": Rule(_E, "measures_of", changes=lambda rule: lambda table: rule(table)[:-2]),
+    "three quarters of many": Rule(_E, "spread_of_many", _plain_spread),
+    "spread within all roles": Rule(_E, "_deviation_within_roles", _zero),
+    "late hosts": Rule(_S, "find_late_hosts", _no_late_hosts),
+    "any rhythm": Rule(_S, "add_rhythmic", _as_they_are),
+    "own time in a rhythm": Rule(_R, "_find_late", lambda *_: iter(())),
+    "blocked in a rhythm": Rule(_R, "_find_blocked", lambda *_: iter(())),
+    "hosts in a rhythm": Rule(_R, "_find_hosts", lambda *_: iter(())),
+    "a rhythm among strays": Rule(_R, "_find_among_strays", _none_of_all),
+    "no turn that goes around": Rule(_R, "_goes_around", _never),
+    "most of a lateness in a rhythm": Rule(_R, "_explains", _always),
+    "most often (sign)": Rule(_S, "find_most_often", _nothing),
+    "loaders of all ranks": Rule(_S, "find_slow_loaders", _no_pairs),
+    "the same kernels": Rule(_S, "find_slow_devices", _no_pairs),
+    "more work": Rule(_S, "weigh_work", _as_they_are),
+    "more work by operators": Rule("causes.unequal_work", "find_more_work", _nothing),
+    "more work on a device": Rule("causes.unequal_work", "find_more_on_device", _none_of_all),
+    "worth of what comes and goes": Rule("search.faults", "is_worth", _always),
+    "who waits unseen": Rule("search.readings", "_waits_are_missed", _never),
+    "slow links": Rule(_V, "find_slow_links", lambda *_: Links([], [], 0.0, 0, judged=True)),
+    "candidates of noise": Rule(_V, "_power", lambda *_: Power(None, None)),
+    "candidates beside waits": Rule("undecided", "_without_waits", _none_of_all),
+    "blocked in turns": Rule(_I, "find_likeliest_order", _none_of_all),
+    "several move": Rule(_I, "_is_of_several", _always),
+    "tensors all alike": Rule(_I, "_all_alike", _never),
+    "explained by waits": Rule(_I, "_explained_by_waits", _none_of_all),
+    "pauses that move": Rule(_I, "pauses_move", _always),
+    "loaders of other stages": Rule(_I, "_others_load_alike", _never),
+    "a stage's other causes": Rule(_I, "_find_excess", lambda *_: "stage_imbalance"),
+    "a clock below the peers'": Rule(_X, "find_slower_clock", _nothing),
+    "a device that comes and goes": Rule(_X, "comes_and_goes", _never),
+    "slow beside given work": Rule(_X, "measure_slowness", _plain_slowness),
+    "gaps by hosts": Rule(_X, "_by_host", lambda *_: {}),
+    "held up in operators": Rule(_X, "_held_up_in_operators", _zero),
+    "lack of a core": Rule(_X, "find_contention", _none_of_all),
+    "lack of a core without samples": Rule("causes.cores", "_held_up", _nothing),
+    "more threads than cores": Rule("causes.cores", "_is_crowded", _never),
+    "runs longer": Rule(_X, "runs_more", _always),
+    "silent pauses": Rule(_X, "find_collections", _none_of_all),
+    "thread that was heard": Rule("causes.pauses", "_is_heard", _never),
+    "sizes of tensors": Rule("causes.operators", "compare_sizes", _none_of_all),
+    "more work on the host": Rule(_X, "_has_more_work", _never),
+}
+
+
+# What comes before the rules: the same for all of them.
+_BEFORE = (
+    ("verdict", "match"), ("verdict", "ends_together"), ("verdict", "_clocks"), ("verdict", "measure_bubbles"),
+    ("verdict", "measure_loading_gain"), ("search.readings", "Replay"), ("search.search", "find_roles"),
+)  # fmt: skip
+
+
+@contextmanager
+def once() -> Iterator[None]:
+    """Calculates what comes before all rules once meanwhile, which is for one case only."""
+    with ExitStack() as stack:
+        for place, name in _BEFORE:
+            module = importlib.import_module(_STRAGGLERS + place)
+            before = getattr(module, name)
+            setattr(module, name, _remember(before))
+            stack.callback(setattr, module, name, before)
+        yield
+
+
+def _remember(function: Callable[..., Any]) -> Callable[..., Any]:
+    known: dict[Any, Any] = {}
+
+    def asked(*given: Any, **named: Any) -> Any:
+        # Of a case there is one replay for each reading of its hosts; everything else is the same.
+        key = (*(id(one) for one in given if isinstance(one, Replay)), *named.items())
+        if key not in known:
+            known[key] = function(*given, **named)
+        return known[key]
+
+    return asked
+
+
+@contextmanager
+def without(rules: Iterable[str]) -> Iterator[None]:
+    """Judges without these rules meanwhile."""
+    with ExitStack() as stack:
+        for rule in (RULES[name] for name in rules):
+            module = importlib.import_module(_STRAGGLERS + rule.module)
+            before = getattr(module, rule.name)
+            setattr(module, rule.name, rule.taken_out(before))
+            stack.callback(setattr, module, rule.name, before)
+        yield
+
+
+@contextmanager
+def watched(rules: Iterable[str]) -> Iterator[set[str]]:
+    """The rules that say something else than what would stand in their place, as they are asked meanwhile."""
+    speaking: set[str] = set()
+    with ExitStack() as stack:
+        for name in rules:
+            rule = RULES[name]
+            module = importlib.import_module(_STRAGGLERS + rule.module)
+            before = getattr(module, rule.name)
+            setattr(module, rule.name, _watch(before, rule.taken_out(before), name, speaking))
+            stack.callback(setattr, module, rule.name, before)
+        yield speaking
+
+
+def _watch(rule: Callable[..., Any], instead: Callable[..., Any], name: str, speaking: set[str]) -> Callable[..., Any]:
+    def asked(*given: Any, **named: Any) -> Any:
+        found, other = rule(*given, **named), instead(*given, **named)
+        found, other = (list(one) if isinstance(one, Iterator) else one for one in (found, other))
+        if not _same(found, other):
+            speaking.add(name)
+        return found
+
+    return asked
+
+
+def _same(one: Any, other: Any) -> bool:
+    if one is None or other is None:
+        return one is other
+    if isinstance(one, np.ndarray):
+        return isinstance(other, np.ndarray) and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(a is b or _same(a, b) for a, b in zip(one, other, strict=True))
+    if hasattr(one, "candidates"):
+        return _same(one.candidates, other.candidates)
+    if isinstance(one, (bool, int, float, str, dict, type(None))):
+        return bool(one == other)
+    return one is other
