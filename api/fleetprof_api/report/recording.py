@@ -77,6 +77,11 @@ def need_of(estimate: RecordingEstimate, iterations: int, collect: Collection[st
     )
 
 
+def most_memory_bytes(events: int, collect: Collection[str]) -> int:
+    """What so many events take at the most: what a trainer's memory grows by beyond is the job's own."""
+    return FIXED_BYTES + events * _MEMORY_PER_EVENT[Collect.STACKS in collect, Collect.SHAPES in collect]
+
+
 def covers(collected: Collection[str], collect: Collection[str]) -> bool:
     """Tells whether a recording with `collected` says enough of one with `collect`: it had all that makes it larger."""
     return all(option in collected for option in (Collect.STACKS, Collect.SHAPES) if option in collect)

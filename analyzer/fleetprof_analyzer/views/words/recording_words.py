@@ -9,6 +9,7 @@ from typing import Final
 
 from fleetprof_api.ledger import RecordingCost
 from fleetprof_api.report.capture_cost import CaptureCost
+from fleetprof_api.report.recording import most_memory_bytes
 from fleetprof_api.report.report import Report
 
 from fleetprof_analyzer.views.text import size
@@ -39,6 +40,9 @@ def describe_memory(report: Report) -> MemoryCost | None:
     peak = f"rank {rank}: from {size(cost.memory_before_bytes)} to {size(cost.memory_peak_bytes)}"
     if cost.events:
         peak += f", for {cost.events:,} events"
+    most = _most_bytes(report, cost)
+    if most is not None and _grown(cost) > most:
+        peak += f", which take {size(most)} at most: the rest is the job's own growth in that time"
     keeper, kept = max(known, key=lambda entry: _kept(entry[1]))
     return MemoryCost(
         peak=f"+{size(_grown(cost))}",
@@ -46,6 +50,12 @@ def describe_memory(report: Report) -> MemoryCost | None:
         kept=f"+{size(_kept(kept))}",
         kept_context=f"rank {keeper}: {size(kept.memory_after_bytes)} after the writing, with free memory given back",
     )
+
+
+def _most_bytes(report: Report, cost: RecordingCost) -> int | None:
+    """What recording itself can have taken; None where its events or options are not known."""
+    collect = None if report.request is None else report.request.collect
+    return None if collect is None or not cost.events else most_memory_bytes(cost.events, collect)
 
 
 def judge_residue(cost: CaptureCost) -> str:
