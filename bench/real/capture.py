@@ -73,7 +73,7 @@ def capture_twice(
             (folder / "output").write_bytes(job.output.read_bytes()[-20_000:])
         return found
     finally:
-        _stop(local)
+        stop_programs(local)
         local.close()
 
 
@@ -103,7 +103,7 @@ def _capture(local: Local, program: Program, phase: str) -> Captured:
     return result
 
 
-def _stop(local: Local) -> None:
+def stop_programs(local: Local) -> None:
     """Ends the programs, which train without end: those that the jobs started first, then `fleetprof run` itself."""
     for job in local.jobs:
         family = [pid for pid, _, command in processes_of(job.process.pid) if "fleetprof_" not in command]

@@ -21,6 +21,7 @@ KnownCauseName = Literal[
     "checkpoint",
     "evaluation",
     "logging",
+    "unused_parameters",
 ]
 
 

@@ -121,6 +121,10 @@ SENTENCES: dict[KnownCauseName, tuple[KnownCause, str]] = {
         KnownCause(cause="small_collectives", time_ns=MS, count=60, iterations=10, message_bytes=4),
         "the training thread calls 60 collectives of 4 B on average in each iteration, outside of the backward pass",
     ),
+    "unused_parameters": (
+        known_cause("unused_parameters"),
+        "DistributedDataParallel searches the graph for parameters that the step does not use, in 3 of 10 iterations",
+    ),
     "few_cores": (
         KnownCause(cause="few_cores", time_ns=MS, count=1500, of=8000, iterations=10),
         "the process and its workers may use 1.5 of the machine's 8 cores, and the training thread waits for one",

@@ -19,6 +19,7 @@ from fleetprof_analyzer.rank.causes.loader_workers import find_worker_starts
 from fleetprof_analyzer.rank.causes.rank_view import RankView
 from fleetprof_analyzer.rank.causes.small_collectives import find_small_collectives
 from fleetprof_analyzer.rank.causes.stacks import in_stacks
+from fleetprof_analyzer.rank.causes.unused_parameters import find_unused_parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,14 @@ CAUSE_RULES: Final = (
         50,
         "causes/metrics_reduced",
         ("exposed_communication", "synchronization", "python", "launch_bound"),
+    ),
+    CauseRule(
+        "unused_parameters",
+        "rows `torch.distributed.ddp.reducer::search_unused_parameters`, which are there with this option alone",
+        find_unused_parameters,
+        10,
+        "causes/unused_searched",
+        ("python", "launch_bound"),
     ),
     CauseRule(
         "few_cores",

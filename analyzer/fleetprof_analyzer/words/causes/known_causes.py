@@ -80,6 +80,12 @@ CAUSE_WORDS: Final[Mapping[KnownCauseName, CauseWords]] = {
         "(Lightning: self.log without sync_dist=True in each step)",
         ("sync_dist=True",),
     ),
+    "unused_parameters": CauseWords(
+        _in_iterations("DistributedDataParallel searches the graph for parameters that the step does not use"),
+        "leave out find_unused_parameters=True if each step uses all parameters (PyTorch warns where it does), or set "
+        "static_graph=True if the same ones are always unused",
+        ("find_unused_parameters=True", "static_graph=True"),
+    ),
     "few_cores": CauseWords(
         _say_cores,
         "allow it more cores (taskset, numactl, os.sched_setaffinity, OMP_PROC_BIND=false; Slurm: --cpus-per-task; in "

@@ -1,0 +1,121 @@
+"""Captures programs with a planted cause of the table of known causes, and healthy ones: which cause is named, and how.
+
+    python bench/real/causes.py [--only NAME]... [--times N]
+
+Each program of `rank.causes.registry` (programs/causes) is captured N times at 12 iterations while it trains, as are
+programs that do the same without the cause. A capture counts where the cause is the first known one of the report, with
+a line of the program if samples can name one. Nothing here is a test: what misses its target is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE), str(ROOT / "tests")]
+
+import msgspec  # noqa: E402
+from capture import stop_programs  # noqa: E402
+from fleetprof_analyzer.rank.causes.registry import CAUSE_RULES  # noqa: E402
+from fleetprof_api.report.report import Report  # noqa: E402
+from harness.training.local_system import Local, make_local  # noqa: E402
+
+ITERATIONS = 12
+COMMANDS = ROOT / ".venv" / "bin"
+HEALTHY = ("plain/accumulation", "plain/fsdp2", "plain/streaming", "plain/plain_loop", "causes/healthy")
+WITHOUT_LINE = ("garbage_collection", "repeated_reduction", "few_cores")
+"""Causes that are no line's."""
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A program, and the cause that it has; "" where it has none."""
+
+    file: str
+    cause: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.file.rpartition("/")[2]
+
+    def words(self) -> list[str]:
+        """What its user types."""
+        path = HERE / "programs" / f"{self.file}.py"
+        if "init_process_group" in path.read_text():
+            return [str(COMMANDS / "torchrun"), "--standalone", "--nproc-per-node", "2", str(path)]
+        return [str(COMMANDS / "python"), str(path)]
+
+
+PROGRAMS = [*(Planted(rule.program, rule.name) for rule in CAUSE_RULES), *map(Planted, HEALTHY)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--only", action="append", choices=[one.name for one in PROGRAMS], help="may be repeated")
+    parser.add_argument("--times", type=int, default=10, help="captures of each program")
+    given = parser.parse_args()
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {ITERATIONS} iterations a capture", flush=True)
+    print("program                cause               captured  right  with its line  gain            other causes")
+    for program in PROGRAMS:
+        if program.name in (given.only or [one.name for one in PROGRAMS]):
+            print(_row(program, _capture(program, given.times)), flush=True)
+
+
+def _capture(program: Planted, times: int) -> list[Report]:
+    """The reports of so many captures of one run."""
+    with tempfile.TemporaryDirectory(prefix="fleetprof-causes-") as name:
+        local = make_local(Path(name))
+        try:
+            local.up()
+            local.connection.close()
+            job = local.run_command("planted", *program.words())
+            found = []
+            for number in range(times):
+                found += _capture_once(local, wait=number == 0)
+                if job.process.poll() is not None:
+                    print(job.output.read_text()[-2000:], file=sys.stderr)
+                    break
+                time.sleep(1)
+            return found
+        finally:
+            stop_programs(local)
+            local.close()
+
+
+def _capture_once(local: Local, *, wait: bool) -> list[Report]:
+    flags = ["--wait-for-job"] if wait else []
+    words = ["capture", "planted", "--iterations", str(ITERATIONS), "-o", "json", *flags]
+    try:
+        status = json.loads(local.command(*words, timeout=600).stdout)
+    except (ValueError, subprocess.TimeoutExpired):
+        return []
+    paths = [path for path in local.state.rglob("report.json") if path.parent.name == status.get("uid")]
+    return [msgspec.json.decode(path.read_bytes(), type=Report) for path in paths]
+
+
+def _row(program: Planted, reports: list[Report]) -> str:
+    known = [[one for one in report.findings if one.measure == "ranks.causes"] for report in reports]
+    right = [found[0] for found in known if found and found[0].kind == program.cause]
+    lines = [one for one in right if one.place is not None and one.place.file.endswith(f"{program.name}.py")]
+    others = sorted({one.kind for found in known for one in found} - {program.cause})
+    count = len(right) if program.cause else sum(not found for found in known)
+    line = "-" if not program.cause or program.cause in WITHOUT_LINE else f"{len(lines)} of {len(right)}"
+    gains = sorted(one.gain_permille / 10 for one in right)
+    gain = f"{gains[0]:.0f} to {gains[-1]:.0f} %" if gains else "-"
+    return (
+        f"{program.name:<22} {program.cause or 'none':<19} {len(reports):>8}  {count:>5}  {line:<13}  {gain:<14}  "
+        f"{', '.join(others) or '-'}"
+    )
+
+
+if __name__ == "__main__":
+    main()
