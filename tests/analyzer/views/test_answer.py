@@ -25,6 +25,7 @@ from harness.reference.written_reports import (
     MS,
     REDUCED,
     SLOW,
+    STAGES,
     job,
     late,
 )
@@ -37,6 +38,9 @@ ALL_LOAD = Finding(
     kind="data_loading", gain_permille=460, place=HERE, message="The training threads of all ranks wait for the next "
     "batch, most of it between aten::item and aten::to",
 )  # fmt: skip
+SCATTERED = msgspec.structs.replace(
+    STAGES, silences=[msgspec.structs.replace(one, time_ns=9 * MS) for one in STAGES.silences]
+)
 LATE = Finding(kind="straggler", message="The others wait for rank 2", gain_permille=310, measure="stragglers")
 LOADED = Stages(stages=[StageTime(stage="data_loading", time_ns=460), StageTime(stage="backward", time_ns=440),
                         StageTime(stage="forward", time_ns=100)])  # fmt: skip
@@ -147,6 +151,10 @@ ANSWERS = {
         "40.0 % of the ranks' time goes to collectives, the wait for other ranks included; of an "
         "iteration, 56.0 % is backward and 31.0 % is the host between stages (between Optimizer.step#SGD.step "
         "and aten::randn, train.py:41 read_batch).",
+    ),
+    "no GPU, and silences here and there": (
+        job(NOBODY, BUSY, kind="cpu", idle_ns=None, stages=SCATTERED),
+        f"{NONE_LATE} Of an iteration, 56.0 % is backward and 31.0 % is the host between stages.",
     ),
     "no GPU, and a slow loader": (
         job(NOBODY, EXPOSED, kind="cpu", idle_ns=None, findings=[ALL_LOAD], stages=LOADED),

@@ -130,7 +130,7 @@ def _say_host(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
         sentence = waits or f"{share(time_ns.compute, time_ns.span)} of {whose} time is operators"
         return f"{sentence[:1].upper()}{sentence[1:]}."
     shown = [
-        f"{percent(100 * time / whole)} is {_STAGES.get(words, words)}{_where(words, ranks, report)}"
+        f"{percent(100 * time / whole)} is {_STAGES.get(words, words)}{_where(words, time, ranks, report)}"
         for words, time, _ in stages[:2]
         if guards.STAGE.allows(time, whole)
     ]
@@ -160,7 +160,8 @@ def _find_place(words: str, ranks: Sequence[Rank]) -> PlaceInCode | None:
     return max(stages, key=lambda stage: (stage.place is not None, stage.time_ns)).place if stages else None
 
 
-def _where(words: str, ranks: Sequence[Rank], report: Report) -> str:
+def _where(words: str, time_ns: int, ranks: Sequence[Rank], report: Report) -> str:
+    """Where a stage lies; nothing where no place holds most of its time, or another cause is proven."""
     if is_proven(report):
         return ""
     if words == "data loading":
@@ -169,7 +170,7 @@ def _where(words: str, ranks: Sequence[Rank], report: Report) -> str:
         place = _find_place(words, ranks)
         return f" (most of it at {name_place(place)})" if place else ""
     silences = find_silences(ranks)
-    if not silences:
+    if not silences or silences[0].time_ns < _MOST * time_ns:
         return ""
     at = name_place(silences[0].place)
     return f" ({silences[0].words}{', ' + at if at else ''})"
