@@ -38,7 +38,7 @@ class CollectorMarks:
         self._read_stack = read_stack
         self._stacks: deque[tuple[int, list[tuple[Any, int]]]] = deque(maxlen=MOST_KEPT)
         self._began = 0
-        self._kept: list[tuple[int, int]] = []
+        self._kept: deque[tuple[int, int]] = deque(maxlen=MOST_KEPT)  # the latest
         self._is_sent = False
         # A bound method is a new object each time, and the list of callbacks is searched for this one.
         self._callback = self.hear
@@ -52,6 +52,10 @@ class CollectorMarks:
         """Stops noting them."""
         if self._callback in gc.callbacks:
             gc.callbacks.remove(self._callback)
+
+    def drop_stacks(self) -> None:
+        """Forgets where the thread was in those before the first look."""
+        self._stacks.clear()
 
     def take_stacks(self) -> Iterator[tuple[int, list[tuple[Any, int]]]]:
         """(end, stack) of each long collection in the training thread, once."""
@@ -74,7 +78,7 @@ class CollectorMarks:
                 self._began = now
             elif self._began:
                 lasted = now - self._began
-                if lasted >= LEAST_NS and len(self._kept) < MOST_KEPT:
+                if lasted >= LEAST_NS:
                     self._kept.append((self._began, lasted))
                     if lasted >= LEAST_WITH_STACK_NS and threading.get_ident() == self._thread:
                         self._stacks.append((now, self._read_stack(self._thread)))

@@ -86,6 +86,8 @@ class ThreadSamples:
         if self.is_over or now < self.due:
             return
         try:
+            # From now on, not only in the window: a collection of a second comes once in a hundred short iterations.
+            self._collector.begin()
             wait = self._wait_ns(now, step)
             if wait > 0:
                 self.due = now + min(max(wait // 2, LEAST_INTERVAL_NS), LONGEST_LOOK_AHEAD_NS)
@@ -130,7 +132,7 @@ class ThreadSamples:
 
     def _look(self) -> None:
         if not self._rows:
-            self._collector.begin()
+            self._collector.drop_stacks()
         frames = self._read_stack(self._thread)
         at = time.time_ns()  # not before: the look may have waited for the interpreter, while the thread went on
         for ended, collecting in self._collector.take_stacks():

@@ -103,10 +103,21 @@ def test_a_window_that_never_ends_is_looked_at_a_bounded_number_of_times() -> No
     samples = looks.samples(**WINDOW)
     looks.run(samples, 3_600_000 * MS, step_ns=10**15)
     assert (looks.times, samples.is_over) == ([], False)  # it has not begun
+    samples.end()
     hung = looks.samples(first_step=1, last_step=20)
     looks.now = 1
     looks.run(hung, 3_600_000 * MS, step_ns=10**15)
     assert (len(looks.times), hung.is_over) == (MOST_SAMPLES, True)
+
+
+def test_the_collector_is_heard_from_the_order_on_and_not_beyond_the_end() -> None:
+    callbacks, looks = [*gc.callbacks], Looks()
+    samples = looks.samples(**WINDOW)
+    samples.tick(0, 0)
+    assert len(gc.callbacks) == len(callbacks) + 1
+    assert not looks.times
+    samples.end()
+    assert gc.callbacks == callbacks
 
 
 @pytest.mark.parametrize(("cost_ns", "least"), [(0, 5 * MS), (30_000, 8 * MS), (MS, 105 * MS)])

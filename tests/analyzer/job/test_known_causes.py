@@ -142,6 +142,13 @@ SENTENCES: dict[KnownCauseName, tuple[KnownCause, str]] = {
 }  # fmt: skip
 
 
+def test_runs_before_the_iterations_are_said_to_be_there() -> None:
+    known = KnownCause(cause="garbage_collection", time_ns=MS, count=5, longest_ns=300 * MS)
+    assert say_proven_cause(ProvenCause(known, 10))[0] == (
+        "the garbage collector of Python stops the training thread: 5 runs of up to 300 ms before these iterations"
+    )
+
+
 @pytest.mark.parametrize("name", [rule.name for rule in CAUSE_RULES])
 def test_what_is_said(name: KnownCauseName) -> None:
     known, message = SENTENCES[name]

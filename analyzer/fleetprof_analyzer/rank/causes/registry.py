@@ -41,7 +41,8 @@ class CauseRule:
 CAUSE_RULES: Final = (
     CauseRule(
         "garbage_collection",
-        "runs of Python's collector of 1 ms and longer (`gc.callbacks` in the samples, or its frames)",
+        "runs of Python's collector of 1 ms and longer (`gc.callbacks` in the samples, or its frames); where four and "
+        "more that were heard before the iterations took twice the share of time, that share",
         find_collector,
         50,
         "causes/collector",

@@ -30,10 +30,8 @@ def say_proven_cause(facts: ProvenCause) -> tuple[str, str]:
 def _say_collector(known: KnownCause, of_iterations: int) -> str:
     runs = "a run" if known.count == 1 else f"{known.count} runs"
     longest = f"{known.longest_ns / 1e6:,.0f} ms"
-    return (
-        f"the garbage collector of Python stops the training thread: {runs} of up to {longest} in "
-        f"{known.iterations} of {of_iterations} iterations"
-    )
+    when = f"in {known.iterations} of {of_iterations} iterations" if known.iterations else "before these iterations"
+    return f"the garbage collector of Python stops the training thread: {runs} of up to {longest} {when}"
 
 
 def _say_reductions(known: KnownCause, _of_iterations: int) -> str:
