@@ -57,11 +57,6 @@ _BARE_FUNCTION: Final = re.compile(r"^\w+Backward\d*$")
 _FUNCTION: Final = re.compile(r"^autograd::engine::evaluate_function: (\w+)$")
 
 
-def is_layer(name: str) -> bool:
-    """Tells whether an operator looks like that of a layer."""
-    return _MODEL_LIKE.search(name) is not None
-
-
 def is_loss_like(name: str) -> bool:
     """Tells whether a backward function may belong to the loss: nothing of a layer, something of a loss."""
     return _MODEL_LIKE.search(name) is None and _LOSS.search(name) is not None

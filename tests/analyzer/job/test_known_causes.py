@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from fleetprof_analyzer.job.findings.findings import find_findings
 from fleetprof_analyzer.job.findings.found import ProvenCause
@@ -14,7 +15,7 @@ from fleetprof_analyzer.words.findings import say_findings
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.rank_tables import KnownCause, KnownCauseName
 from fleetprof_api.report.report import Iteration, KindTotal, Rank, Report, TimeBreakdown
-from fleetprof_api.report.report_tables import Silence, Stages, StageTime
+from fleetprof_api.report.report_tables import CoreUse, Silence, Stages, StageTime
 from fleetprof_api.report.stragglers import Cause, Straggler, Stragglers
 
 ROOT = Path(__file__).parents[3]
@@ -84,6 +85,14 @@ def test_the_answer_names_the_cause_and_blames_no_line_beside_it() -> None:
     )
     assert not answer.evidence
     assert answer.next_step.startswith("call gc.freeze()")
+
+
+@pytest.mark.parametrize(("waited", "begins"), [(600, "call gc.freeze()"), (700, "run fewer ranks")])
+def test_a_cause_that_is_worth_half_of_the_most_is_what_the_answer_is_about(waited: int, begins: str) -> None:
+    cores = CoreUse(sampled_ns=WHOLE, waited_ns=waited * MS)
+    answer = give_answer(report_of([msgspec.structs.replace(rank(0, collector(320)), cores=cores)]))
+    assert answer.next_step.startswith(begins)
+    assert answer.sentence.startswith("Up to 32.0 % of each iteration can be won") == (waited == 600)
 
 
 @pytest.mark.parametrize("rule", [pytest.param(rule, id=rule.name) for rule in CAUSE_RULES])

@@ -15,7 +15,7 @@ from fleetprof_api.report.stragglers import Stragglers, Undecided
 
 from fleetprof_analyzer.job.findings import guards
 from fleetprof_analyzer.views.answer.lateness import say_lateness
-from fleetprof_analyzer.views.answer.time_spent import OF_CAUSES, is_proven, say_time
+from fleetprof_analyzer.views.answer.time_spent import OF_CAUSES, find_proven, say_time
 from fleetprof_analyzer.views.text import duration, percent, plain, share
 from fleetprof_analyzer.views.words.causes_text import SilenceInWords, add_stages, find_silences
 from fleetprof_analyzer.views.words.code_words import name_place
@@ -178,7 +178,7 @@ def _is_hosts(report: Report) -> bool:
     found = report.stragglers
     if found is not None and found.ranks:
         return False
-    if is_proven(report):
+    if find_proven(report) is not None:
         return False
     first = report.findings[0].part if report.findings else ""
     return first == "host" or all(rank.kind == "cpu" for rank in report.ranks)
@@ -186,7 +186,8 @@ def _is_hosts(report: Report) -> bool:
 
 def _next_step(report: Report) -> str:
     found = report.stragglers
-    findings = list(report.findings)
+    proven = find_proven(report)
+    findings = sorted(report.findings, key=lambda finding: finding is not proven)
     if found is not None and found.verdict in _NAMED and found.verdict not in _OF_NOBODY:
         # The sentence begins with the late rank, so what helps there comes first, whatever else is worth more.
         findings.sort(key=lambda finding: finding.measure != "stragglers")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from fleetprof_api.report.code_place import PlaceInCode
-from fleetprof_api.report.findings import PartOfTime
+from fleetprof_api.report.findings import Finding, PartOfTime
 from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.report import KindTotal, Rank, Report
 
@@ -36,16 +36,19 @@ def say_time(report: Report) -> str:
     return f"{_say_proven(report)}{say(report, total, of_kind)}"
 
 
-def is_proven(report: Report) -> bool:
-    """Whether what is worth most has a proven cause: then no line or place beside it is to be blamed."""
-    return bool(report.findings) and report.findings[0].measure == OF_CAUSES
+def find_proven(report: Report) -> Finding | None:
+    """The proven cause that is worth most, or at least half of that: no line or place beside it is to be blamed."""
+    known = [one for one in report.findings if one.measure == OF_CAUSES]
+    if not known or known[0].gain_permille < _MOST * report.findings[0].gain_permille:
+        return None
+    return known[0]
 
 
 def _say_proven(report: Report) -> str:
-    if not is_proven(report):
+    known = find_proven(report)
+    if known is None:
         return ""
-    first = report.findings[0]
-    return f"Up to {share(first.gain_permille, 1000)} of each iteration can be won: {say_briefly(first)}. "
+    return f"Up to {share(known.gain_permille, 1000)} of each iteration can be won: {say_briefly(known)}. "
 
 
 def _say_device(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
@@ -78,7 +81,9 @@ def _say_recorded(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> st
         return f"{share(time_ns.compute, span)} of {whose} is computing{busiest}."
     if most == "idle":
         because = (
-            "" if find_sampled(ranks) else _why_idle(total.idle_ns, time_ns.idle, ranks, blames=not is_proven(report))
+            ""
+            if find_sampled(ranks)
+            else _why_idle(total.idle_ns, time_ns.idle, ranks, blames=find_proven(report) is None)
         )
         return f"{share(time_ns.idle, span)} of {whose} is idle{because}."
     if most == "communication":
@@ -162,7 +167,7 @@ def _find_place(words: str, ranks: Sequence[Rank]) -> PlaceInCode | None:
 
 def _where(words: str, time_ns: int, ranks: Sequence[Rank], report: Report) -> str:
     """Where a stage lies; nothing where no place holds most of its time, or another cause is proven."""
-    if is_proven(report):
+    if find_proven(report) is not None:
         return ""
     if words == "data loading":
         return in_brackets(next((one.place for one in report.findings if one.kind == "data_loading"), None))
