@@ -93,6 +93,8 @@ _X, _D, _I, _M, _V = "causes.explanation", "causes.devices", "imbalance", "movin
 
 RULES: dict[str, Rule] = {
     "late in most iterations": Rule(_E, "_persistent", _nothing),
+    "apart from all others": Rule(_E, "are_apart", _false_of),
+    "the largest too often": Rule(_E, "are_largest", _false_of),
     "a mean that stands out as well": Rule(_E, "stand_out", _true_of),
     "no chance of few iterations": Rule(_E, "_may_be_chance", _never),
     "late in the mean": Rule(_E, "_in_the_mean", _nothing),

@@ -4,7 +4,7 @@ Robust statistics throughout (medians, median absolute deviations), so that one 
 the others. Formulas: docs/measures.md#stragglers. Guarantees: pure; the same table gives the same candidates.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
@@ -13,7 +13,7 @@ import numpy as np
 from fleetprof_analyzer.job.stragglers.lateness.leads import may_be_chance_of_leads
 from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, Margins, measure_margins, stand_out
 from fleetprof_analyzer.job.stragglers.lateness.outliers import binomial_tail, find_outliers, measure_deviation
-from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime, among_all
+from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.thresholds import (
     FEW_RANKS,
     LASTING,
@@ -88,8 +88,6 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
             known = best.get(candidate.rank)
             if known is None or candidate.excess > known.excess:
                 best[candidate.rank] = candidate
-    for candidate in _beside_waits(table, has_peers):
-        best.setdefault(candidate.rank, candidate)
     for candidate in _in_the_mean(table, whole):
         best.setdefault(candidate.rank, candidate)
     pauses = relative_excess(table, table.pause_ns)[0] if table.host_ns.any() else None
@@ -152,29 +150,6 @@ def _are_apart_in(x: Floats, late: int) -> Bools:
     least, most = np.sort(x, axis=1)[:, count - late], x.max(axis=1)
     others = np.array([np.delete(most, rank).max() for rank in range(ranks)])
     return np.asarray(least > np.maximum(_APART * others, LEAST_ON_HOST))
-
-
-def _beside_waits(table: OwnTime, has_peers: Bools) -> list[Candidate]:
-    """Candidates by the time without waits for a core, by those waits, and by the time on a core or blocked.
-
-    Each is noise to the others. What a thread runs is the steadiest of them, however full the machine is; of a device's
-    host it says nothing, which may run while it waits. Over the iterations in which all ranks were sampled.
-    """
-    known = table.sampled()
-    if known is None or table.waited_ns.shape != table.own_ns.shape:
-        return []
-    waited = np.where(known, table.waited_ns, 0).astype(np.int64)
-    tested = [np.maximum(table.own_ns - waited, 0), waited]
-    if table.on_host and table.ran_ns.shape == table.own_ns.shape:
-        # Who polls runs while it waits for others, which is no time of its own.
-        ran = np.minimum(np.where(known, table.ran_ns, 0).astype(np.int64), table.own_ns)
-        tested += [ran, np.maximum(table.own_ns - waited - ran, 0)]
-    found = []
-    for values in tested:
-        for candidate in _persistent(table, relative_excess(table, values)[0][:, known], has_peers):
-            if candidate.excess >= LEAST_ON_HOST:
-                found.append(replace(candidate, iterations=among_all(candidate.iterations, known)))
-    return found
 
 
 def _in_the_mean(table: OwnTime, excess: Floats) -> list[Candidate]:

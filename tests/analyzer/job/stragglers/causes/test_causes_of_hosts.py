@@ -8,6 +8,7 @@ from fleetprof_analyzer.job.stragglers.causes.explanation import Explained, expl
 from fleetprof_analyzer.job.stragglers.causes.unequal_work import find_more_work, weigh_work
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, find_candidates
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.lateness.sign_test import find_most_often
 from fleetprof_analyzer.job.stragglers.search.faults import is_worth
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
@@ -167,26 +168,6 @@ def test_operators_suspect_a_rank_that_noise_hides(table: OwnTime, on_host: bool
     assert [one.by for one in weigh_work(table, [], on_host=on_host)] == by
 
 
-def test_a_wait_for_a_core_and_what_it_hides_are_each_tested_without_the_other() -> None:
-    noise = np.random.default_rng(1).integers(0, 40, (RANKS, 40)) * MS
-
-    def found(more_ms: int, waited_ms: int) -> list[int]:
-        own = 20 * MS + noise.astype(np.int64)
-        own[LATE_RANK] += more_ms * MS + waited_ms * MS
-        waited = noise.astype(float)
-        waited[LATE_RANK] += waited_ms * MS
-        waited[:, :3] = np.nan  # samples do not reach
-        nothing, unsaid = np.zeros_like(own), np.full(own.shape, np.nan)
-        parts = {"busy": own, "data": nothing, "collection": nothing, "host": nothing}
-        table = OwnTime(
-            np.zeros(RANKS, np.int64), own, parts, nothing, parts, nothing, nothing, unsaid, unsaid, waited_ns=waited
-        )
-        return [candidate.rank for candidate in find_candidates(table)]
-
-    assert found(0, 0) == []
-    assert found(8, 0) == [LATE_RANK]
-
-
 def test_one_long_pause_of_a_full_machine_does_not_outweigh_a_slow_loader() -> None:
     table = tabulate(data=30)
     pause = np.zeros((RANKS, ITERATIONS), np.int64)
@@ -213,7 +194,7 @@ def test_a_full_machine_does_not_hide_who_runs_longer(more_ms: int, on_host: boo
         np.zeros(RANKS, np.int64), own, parts, nothing, parts, nothing, nothing, unsaid, unsaid,
         ran_ns=ran.astype(float), waited_ns=blurred.astype(float), on_host=on_host,
     )  # fmt: skip
-    assert [candidate.rank for candidate in find_candidates(table)] == found
+    assert [candidate.rank for candidate in find_most_often(table)] == found
 
 
 @pytest.mark.parametrize(("least_ms", "iterations", "found"), [
