@@ -33,12 +33,13 @@ BEHIND: Final = re.compile(
 REDUCES: Final = re.compile(r"^(?:c10d|_c10d_functional)::_?(?:all_?reduce|reduce)")
 MEASURES: Final = re.compile(r"^aten::(?:linalg_(?:vector_)?norm|norm|_foreach_norm|isinf|isnan|isfinite)$")
 GATHERS: Final = re.compile(r"^(?:c10d|_c10d_functional)::(?:_allgather_base_|all_?gather_into_tensor)")
+SENDS_TO_ALL: Final = re.compile(r"^c10d::broadcast_$")
 PLACES: Final = re.compile(
     r"^aten::(?:copy_|to|narrow|slice|view|select|detach|split|chunk|flatten|empty\w*|_has_compatible_shallow_copy_type)$"
 )
 SEED: Final = re.compile(r"^aten::ones(?:_like)?$")
 UPDATE: Final = re.compile(
-    r"^aten::(?:_foreach_(?!zero_)\w+_|_fused_(?:adam|adamw|sgd|adagrad)_?|add_|sub_|mul_|div_|addcdiv_|addcmul_|lerp_|sqrt_)$"
+    r"^aten::(?:_foreach_(?!zero_|copy_)\w+_|_fused_(?:adam|adamw|sgd|adagrad)_?|add_|sub_|mul_|div_|addcdiv_|addcmul_|lerp_|sqrt_)$"
 )
 # Gradients are divided by the number of ranks, or clipped: that is no update.
 SCALES: Final = re.compile(r"^aten::(?:_foreach_)?(?:mul|div)_$")

@@ -6,7 +6,7 @@ Times in µs, one iteration from 0 to 10,000.
 from typing import Any
 
 import pytest
-from harness.traces.planted.loop import AUTOGRAD, MAIN, measure, read, row, times
+from harness.traces.planted.loop import AUTOGRAD, MAIN, iteration, measure, read, row, times
 
 GLOO = 3
 Events = list[dict[str, Any]]
@@ -167,3 +167,23 @@ def test_a_receive_that_goes_on_behind_a_backward_pass_is_no_part_of_it() -> Non
     found = loop([FIRST], received, [function(3_030, 5_000, 1), row("aten::linear", 7_000, 8_000, sequence=2),
                                      function(8_010, 9_000, 2)], STEP)  # fmt: skip
     assert found["forward"] == pytest.approx(6_000, abs=60)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        [],
+        # Parameters that are gathered for a layer (FSDP), and those that each rank has updated a part of (ZeRO).
+        [("aten::_foreach_copy_", 160, 170)],
+        [("c10d::_allgather_base_", 955, 1_040), ("aten::_foreach_copy_", 160, 170)],
+        [("c10d::broadcast_", 955, 1_000), ("c10d::broadcast_", 1_001, 1_040)],
+    ],
+)
+def test_parameters_that_are_put_together_end_no_iteration_that_nothing_marks(more: list[tuple[str, int, int]]) -> None:
+    events = [event for n in (1, 2, 3) for event in iteration(1_000 * n, n, marks=False, loader=False)]
+    events += [row(name, 1_000 * n + start, 1_000 * n + end) for n in (1, 2, 3) for name, start, end in more]
+    found = measure(read(events))
+    assert found.iterations == 3
+    of_step = sum(end - start for name, start, end in more if name.startswith("c10d"))
+    assert times(found)["optimizer"] == pytest.approx(360 + 2 * of_step, abs=110)
+    assert times(found)["forward"] == pytest.approx(900, abs=160)

@@ -69,6 +69,7 @@ def find_labels(trace: Trace, thread: MainThread, passes: Sequence[Span], start:
     own = [(max(a, start), min(b, end)) for a, b in passes if a < end and b > start]
     if len(own) > _MOST_PASSES:
         own[_MOST_PASSES - 1 :] = [(own[_MOST_PASSES - 1][0], own[-1][1])]
+    _find_gathers(trace, thread, found, start, end)
     _find_uploads(found, top, trains, copies, own)
     within = find_forward_within(thread, top.select(trains), own, least_silence(end - start))
     for forward in list_spans(within):
@@ -82,8 +83,7 @@ def find_labels(trace: Trace, thread: MainThread, passes: Sequence[Span], start:
         _find_forward(trace, thread, found, top, trains, (previous, backward[0]), end - start)
         previous = backward[1]
     _find_steps(thread, found, top.start_ns[trains], start, end)
-    _find_gathers(trace, thread, found, start, end)
-    if not found.spans.get("optimizer") and own:
+    if not len(between(thread.optimizer, start, end)) and own:
         updates = between(thread.updates, previous, end)
         if len(updates):
             found.add("optimizer", int(updates.start_ns.min()), min(int(updates.end_ns.max()), end))
@@ -140,6 +140,7 @@ def _find_gathers(trace: Trace, thread: MainThread, found: Labels, start: int, e
             continue
         # The rank's own part is put into its place before, and the others' behind.
         passed = gathers | where_name(following, trace.names, matcher(names.PLACES))
+        passed &= ~thread.uploads[at : at + _MOST_PLACED]
         until = int(np.append(passed, False).argmin())
         if not gathers[:until].any():
             continue
@@ -157,7 +158,7 @@ def _find_uploads(found: Labels, top: Rows, trains: Bools, copying: Bools, passe
     if len(copies) == 0:
         return
     # Marks may lie in between: each stretch between them ends with its own last copy.
-    marked = found.of("data_loading", "zero_grad")
+    marked = found.of("data_loading", "zero_grad", "optimizer")
     ends = {max([int(top.start_ns[0]), *(b for _, b in marked if b < end)]): end for end in top.end_ns[copies].tolist()}
     for begin, end in ends.items():
         found.add("data_loading", begin, min([end, *(a for a, b in marked if a > begin and b > end)]))

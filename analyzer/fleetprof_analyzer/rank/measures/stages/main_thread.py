@@ -81,7 +81,7 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
     def named(pattern: re.Pattern[str], mask: Bools) -> Rows:
         return _sorted(rows.select(mask & where_name(rows, trace.names, matcher(pattern))))
 
-    collectives = named(names.COLLECTIVE, on_host)
+    collectives, steps = named(names.COLLECTIVE, on_host), named(names.OPTIMIZER_STEP, here)
     communicates = own.start_ns[where_name(own, trace.names, matcher(names.COMMUNICATES))]
     return MainThread(
         place=place,
@@ -92,11 +92,11 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
         copies=_holds(top, _copy_calls(trace, calls, place, _COPY)) & ~where_name(top, trace.names, matcher(_READS)),
         reached_ns=_reach(top, where_name(top, trace.names, matcher(names.COMMUNICATES)), collectives),
         reduces=where_name(top, trace.names, matcher(names.REDUCES)),
-        gathers=where_name(top, trace.names, matcher(names.GATHERS)),
+        gathers=_gathers(trace, top, marked=len(steps) > 0),
         passes_on=where_name(top, trace.names, matcher(names.PASSES_ON)),
         data=_sorted(rows.select(here & where_name(rows, trace.names, is_data_loading))),
         zero_grad=named(names.ZERO_GRAD, here),
-        optimizer=named(names.OPTIMIZER_STEP, here),
+        optimizer=steps,
         model=named(names.MODEL, here),
         begun=named(names.MODEL_BEGINS, here),
         autograd=passes,
@@ -108,6 +108,12 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
         begun_ns=np.sort(np.append(collectives.start_ns[collectives.place == place], communicates)),
         updates=own.select(where_name(own, trace.names, matcher(names.UPDATE))),
     )
+
+
+def _gathers(trace: Trace, top: Rows, *, marked: bool) -> Bools:
+    """What puts parameters together that each rank updated a part of; broadcasts too where no step is marked."""
+    gathers = where_name(top, trace.names, matcher(names.GATHERS))
+    return gathers if marked else gathers | where_name(top, trace.names, matcher(names.SENDS_TO_ALL))
 
 
 def between(rows: Rows, start: int, end: int) -> Rows:
