@@ -17,6 +17,7 @@ from fleetprof_analyzer.words.findings import say_findings
 from fleetprof_analyzer.words.guards.sentences import SENTENCES
 from fleetprof_api.report.findings import PartOfTime
 from fleetprof_api.report.idle_causes import IdleCauses
+from fleetprof_api.report.rank_tables import KnownCause
 from fleetprof_api.report.report import Iteration, KindTotal, Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import (
     CommunicationStatistics,
@@ -120,6 +121,13 @@ def late_on_device(permille: int) -> Report:
     return replace(report, stragglers=name_device_waits(verdict, report.ranks))
 
 
+def proven(permille: int) -> Report:
+    """Half of the time waits for other work; checkpoints take so many permille of that."""
+    iterations = [Iteration(index=at, start_ns=at, duration_ns=SPAN // 10) for at in range(10)]
+    causes = [KnownCause(cause="checkpoint", time_ns=500 * permille, count=1, iterations=1)]
+    return job(idle={"waiting": 500}, idle_=500, rank={"iterations": iterations, "causes": causes})
+
+
 class Case(NamedTuple):
     """`build` makes a report whose figure is so many permille of the whole; `words` are the guard's, `below` too."""
 
@@ -217,10 +225,15 @@ CASES: dict[str, Case] = {
     guards.STAGE.place: Case(
         lambda permille: job("cpu", rank={"stages": stages(backward=1000 - permille, forward=permille)}), "is forward"
     ),
+    guards.SILENT_STAGE.place: Case(
+        lambda permille: job("cpu", rank={"stages": stages(permille * 4 // 10, host=400, forward=600)}),
+        "the host between stages (between aten::item and aten::to", "the host between stages.",
+    ),
     guards.LONG_SILENCE.place: Case(
         lambda permille: job("cpu", rank={"stages": stages(permille, host=200, forward=800)}),
         "The host runs nothing for",
     ),
+    guards.PROVEN_CAUSE.place: Case(proven, "Up to 25.0 % of each iteration can be won"),
     guards.MORE_ELSEWHERE.place: Case(lambda permille: held_up(100, permille // 10), "can be won elsewhere"),
 }  # fmt: skip
 

@@ -247,11 +247,23 @@ STAGE: Final = SentenceGuard(
     whole="all stages",
     least_permille=100,
 )
+SILENT_STAGE: Final = SentenceGuard(
+    place="headline without GPU: where the host is silent",
+    figure="the longest of ranks.stages.silences",
+    whole="ranks.stages of the host",
+    least_permille=500,
+)
 LONG_SILENCE: Final = SentenceGuard(
     place="evidence: silences",
     figure="ranks.stages.silences.time_ns",
     whole="all stages",
     least_permille=50,
+)
+PROVEN_CAUSE: Final = SentenceGuard(
+    place="headline: a proven cause",
+    figure="its gain",
+    whole="the first finding's gain",
+    least_permille=500,
 )
 MORE_ELSEWHERE: Final = SentenceGuard(
     place="headline: more elsewhere",

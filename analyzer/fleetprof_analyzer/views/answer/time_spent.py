@@ -39,7 +39,7 @@ def say_time(report: Report) -> str:
 def find_proven(report: Report) -> Finding | None:
     """The proven cause that is worth most, or at least half of that: no line or place beside it is to be blamed."""
     known = [one for one in report.findings if one.measure == OF_CAUSES]
-    if not known or known[0].gain_permille < _MOST * report.findings[0].gain_permille:
+    if not known or not guards.PROVEN_CAUSE.allows(known[0].gain_permille, report.findings[0].gain_permille):
         return None
     return known[0]
 
@@ -175,7 +175,7 @@ def _where(words: str, time_ns: int, ranks: Sequence[Rank], report: Report) -> s
         place = _find_place(words, ranks)
         return f" (most of it at {name_place(place)})" if place else ""
     silences = find_silences(ranks)
-    if not silences or silences[0].time_ns < _MOST * time_ns:
+    if not silences or not guards.SILENT_STAGE.allows(silences[0].time_ns, time_ns):
         return ""
     at = name_place(silences[0].place)
     return f" ({silences[0].words}{', ' + at if at else ''})"

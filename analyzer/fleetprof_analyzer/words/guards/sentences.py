@@ -62,6 +62,8 @@ SENTENCES: Final[Mapping[SentenceGuard, GuardedSentence]] = {
     guards.MOST_OF_COMMUNICATION: GuardedSentence("most of it all-reduce", "the largest part of it all-reduce"),
     guards.COLLECTIVES: GuardedSentence("N % of the ranks' time goes to collectives"),
     guards.STAGE: GuardedSentence("of an iteration, N % is backward"),
+    guards.SILENT_STAGE: GuardedSentence("of an iteration, N % is the host between stages (between … and …)"),
     guards.LONG_SILENCE: GuardedSentence("the host runs nothing for N ms in all between … and …"),
+    guards.PROVEN_CAUSE: GuardedSentence("up to N % of each iteration can be won: … (a cause of ranks.causes)"),
     guards.MORE_ELSEWHERE: GuardedSentence("up to N % can be won elsewhere: …"),
 }
