@@ -39,6 +39,7 @@ from fleetprof_operator.kubernetes.namespace_pods import SharedPods
 from fleetprof_operator.metrics import Metrics
 from fleetprof_operator.ownership.relay import Relay
 from fleetprof_operator.ownership.territory import Territory
+from fleetprof_operator.pod_workloads import PodWorkloads
 from fleetprof_operator.policies.assembly import Policies
 from fleetprof_operator.profilerequests.control import Control
 from fleetprof_operator.profilerequests.later_changes import LaterChanges
@@ -105,6 +106,7 @@ class Operator:
             authenticate=authenticator,
             analyze=None if self._analyses is None else _time(self._analyses, self._metrics),
             find_pods=self._targets.find_pods,
+            find_workload=PodWorkloads(cluster).find,
             settings=hub_settings or bound_hub(settings),
         )
         self._otlp = make_otlp(settings, self.hub)

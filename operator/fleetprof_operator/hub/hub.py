@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
@@ -54,12 +54,23 @@ _NEWS_PAUSE_PER_RANK_S = 100e-6  # and this for each rank's line in them
 _CLOSE_PATIENCE_NS = 2 * SECOND_NS
 
 
+FindWorkload = Callable[[str, str, str], Awaitable[str]]
+"""Namespace, name and uid of a pod → APIVERSION/KIND/NAME of what owns it, "" where nothing does or nobody can tell."""
+
+
+def split_workload(text: str) -> tuple[str, str, str]:
+    """API version, kind and name of APIVERSION/KIND/NAME; all empty where there is none."""
+    rest, _, name = text.rpartition("/")
+    api_version, _, kind = rest.rpartition("/")
+    return (api_version, kind, name) if api_version and kind and name else ("", "", "")
+
+
 class Hub:
     """Use it inside one running event loop; end it with `close`.
 
     `analyze` makes report.json and report.html in the store and raises when it cannot; None: no
-    reports. `find_pods` tells a request's pods; None: sidecars say what they belong to. `authenticate` decides who may
-    speak to a server in front of this hub (see `server.serve`).
+    reports. `find_pods` tells a request's pods, `find_workload` what owns a pod; None: sidecars say what they
+    belong to. `authenticate` decides who may speak to a server in front of this hub (see `server.serve`).
     """
 
     def __init__(
@@ -69,16 +80,19 @@ class Hub:
         authenticate: Authenticator | None = None,
         analyze: Analyze | None = None,
         find_pods: FindPods | None = None,
+        find_workload: FindWorkload | None = None,
         settings: HubSettings | None = None,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self.authenticate = authenticate
         self.settings = settings or HubSettings()
+        self._find_workload = find_workload
         self._calls = StoreCalls(store)
         self._registry = SidecarRegistry(self.settings)
         self.refusals = CallRefusals()
         self._clock = clock
         self.telemetry = TelemetryBoard()
+        self._registry.on_drop = self.telemetry.forget
         self.history = StoredHistory(self._calls, self.telemetry, clock)
         self._arriving: list[str] = []  # the namespaces of requests that the store is just taking
         self.captures = CaptureRegistry(self.settings)
@@ -182,6 +196,14 @@ class Hub:
             await asyncio.sleep(0)
         return FleetFigures(now, self.settings.telemetry_interval_ns, figures)
 
+    async def name_workload(self, identity: pb.Identity) -> None:
+        """Writes into a proved pod's identity what owns it, whatever it says; nothing where that cannot be told."""
+        if self._find_workload is None:
+            return
+        found = await self._find_workload(identity.namespace, identity.pod_name, identity.pod_uid)
+        api_version, kind, name = split_workload(found)
+        identity.workload.api_version, identity.workload.kind, identity.workload.name = api_version, kind, name
+
     def put(self, key: str, data: bytes) -> None:
         """Stores a document beside the captures. Blocks. Raises StoreError."""
         self._calls.store.put(key, data)
@@ -200,8 +222,8 @@ class Hub:
         return sum(record.link is not None for record in self._registry.list())
 
     def count_kept_bytes(self) -> int:
-        """About how much memory sidecars' streams and words take."""
-        return self._registry.holdings.total_bytes
+        """About how much memory sidecars' streams, words and telemetry take."""
+        return self._registry.holdings.total_bytes + self.history.kept_bytes
 
     def look_up(self, uid: str) -> tuple[ProfileRequest, pb.CaptureStatus]:
         """A capture's request and how it stands. Raises UnknownCapture."""

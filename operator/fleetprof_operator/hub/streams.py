@@ -149,6 +149,8 @@ class Streams:
                 if first.WhichOneof("body") != "hello":
                     raise ProtocolError("the first message must be hello")
                 _check_identity(principal, first.hello.identity)
+                if principal.pod_uid:
+                    await self._hub.name_workload(first.hello.identity)
                 record = self._hub.sessions.connect(first.hello, link, proved_pod_uid=principal.pod_uid or "")
                 del first
             async for data in messages:

@@ -10,6 +10,7 @@ from fleetprof_operator.hub.sidecars.message_weight import ELEMENT_WEIGHT
 
 RECORD_BYTES = 32 << 10  # of a stream and its record: measured, gRPC's part is most of it
 LOST_RECORD_BYTES = 2 << 10
+TELEMETRY_BYTES = 1 << 10  # of a process, whose telemetry lives with its record (`hub.telemetry`)
 
 
 class OverBudget(Exception):

@@ -6,14 +6,20 @@ of them per namespace than there may be streams; what is kept has limits per sid
 No I/O, time is passed in (Unix nanoseconds).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from fleetprof_api.hub import hub_pb2 as pb
 
 from fleetprof_operator.hub.settings import HubSettings
-from fleetprof_operator.hub.sidecars.holdings import LOST_RECORD_BYTES, RECORD_BYTES, Holdings, estimate_bytes
+from fleetprof_operator.hub.sidecars.holdings import (
+    LOST_RECORD_BYTES,
+    RECORD_BYTES,
+    TELEMETRY_BYTES,
+    Holdings,
+    estimate_bytes,
+)
 
 
 class Link(Protocol):
@@ -71,6 +77,8 @@ class SidecarRegistry:
         self._of_pod: dict[str, str] = {}  # uid that a token proved → sidecar
         self._lost: dict[str, SidecarRecord] = {}  # by the time of their loss
         self._max_lost = settings.max_streams_per_namespace
+        self.on_drop: Callable[[str], None] = lambda sidecar_id: None
+        """Told the id of a sidecar that is not known any more: what else is kept of it goes with it."""
         self.holdings = Holdings(settings.max_sidecar_bytes, settings.max_namespace_bytes)
 
     def connect(self, hello: pb.Hello, link: Link, now_unix_ns: int, *, proved_pod_uid: str = "") -> SidecarRecord:
@@ -124,9 +132,10 @@ class SidecarRegistry:
             return False
         record.link = None
         record.lost_unix_ns = now_unix_ns
+        # Its telemetry stands for a while yet.
+        size_bytes = LOST_RECORD_BYTES + TELEMETRY_BYTES * len(record.processes) + 2 * record.identity.ByteSize()
         record.processes = {}
         self._lost[record.sidecar_id] = record
-        size_bytes = LOST_RECORD_BYTES + 2 * record.identity.ByteSize()
         self.holdings.hold(record.identity.namespace, record.sidecar_id, size_bytes)
         if len(self._lost) <= self._max_lost:
             return True
@@ -184,11 +193,13 @@ class SidecarRegistry:
             del self._of_namespace[namespace]
         if self._of_pod.get(record.identity.pod_uid) == sidecar_id:
             del self._of_pod[record.identity.pod_uid]
+        self.on_drop(sidecar_id)
 
 
 def _weigh(identity: pb.Identity, heartbeat: pb.Heartbeat) -> int:
     elements = len(heartbeat.processes) + len(heartbeat.devices)
-    return RECORD_BYTES + 2 * identity.ByteSize() + estimate_bytes(heartbeat.ByteSize(), elements)
+    kept_bytes = RECORD_BYTES + TELEMETRY_BYTES * len(heartbeat.processes)
+    return kept_bytes + 2 * identity.ByteSize() + estimate_bytes(heartbeat.ByteSize(), elements)
 
 
 def _by_id(processes: Iterable[pb.Process]) -> dict[str, pb.Process]:

@@ -1,8 +1,8 @@
 """The telemetry of all workloads: what sidecars report, kept until they are gone.
 
-Guarantees: pure, time is passed in; it keeps no more rows than the registry has processes, which `holdings` bounds; a
-workload is forgotten FORGOTTEN_NS after its last report. What of it is told to Prometheus is bounded there
-(`exposition`).
+Guarantees: pure, time is passed in; a sidecar's rows live with its record in the registry, so that a pod that comes
+again and again as another keeps one set of them, and `holdings` bounds and counts them; a workload is forgotten
+FORGOTTEN_NS after its last report. Where not all can be told, each namespace has a fair share (`fair_shares`).
 """
 
 from collections.abc import Iterator
@@ -64,6 +64,12 @@ class TelemetryBoard:
                 return
             del self._of_sidecar[sidecar_id]
             self._drop(sidecar_id, key)
+
+    def forget(self, sidecar_id: str) -> None:
+        """A sidecar is not known any more."""
+        known = self._of_sidecar.pop(sidecar_id, None)
+        if known is not None:
+            self._drop(sidecar_id, known[0])
 
     def boards(self) -> list[WorkloadBoard]:
         """All workloads, the largest first."""

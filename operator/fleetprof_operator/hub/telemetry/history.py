@@ -1,11 +1,12 @@
 """The telemetry of the last day, workload by workload, in steps of five minutes.
 
 Guarantees: pure, time is passed in; bounded: MOST_WORKLOADS workloads of POINTS numbers of four bytes for each of
-`IN_HISTORY`, 4 MiB in all; a point is the mean of the looks of its step; a workload that told nothing for a day is
-forgotten.
+`IN_HISTORY`, 4 MiB in all, and when they are taken the namespace with the most gives way; a point is the mean of the
+looks of its step; a workload that told nothing for a day is forgotten.
 """
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import isnan, nan
@@ -59,13 +60,21 @@ class TelemetryHistory:
             key = one.namespace, one.kind, one.name
             rows = self._rows.get(key)
             if rows is None:
-                if len(self._rows) >= MOST_WORKLOADS:
+                if len(self._rows) >= MOST_WORKLOADS and not self._make_room(one.namespace):
                     continue
-                rows = self._rows[key] = {}
+                rows = {}
+            else:
+                del self._rows[key]
+            self._rows[key] = rows  # behind all others: the first told something longest ago
             for measure in IN_HISTORY:
                 if (figure := one.figures.get(measure)) is not None:
                     rows.setdefault(measure, _Row()).add(figure.mean)
             self.changed.add(one.namespace)
+
+    @property
+    def kept_bytes(self) -> int:
+        """What it keeps, names apart."""
+        return sum(len(rows) for rows in self._rows.values()) * POINTS * 4
 
     def write(self, namespace: str) -> NamespaceDay:
         """The day of a namespace, to be stored; from now on it counts as unchanged."""
@@ -83,7 +92,9 @@ class TelemetryHistory:
         missed = (self._end_unix_ns - day.end_unix_ns) // STEP_NS
         for one in day.workloads:
             key = namespace, one.kind, one.name
-            if not 0 <= missed < POINTS or len(self._rows) >= MOST_WORKLOADS or key in self._rows:
+            if not 0 <= missed < POINTS or key in self._rows:
+                continue
+            if len(self._rows) >= MOST_WORKLOADS and not self._make_room(namespace):
                 continue
             rows = self._rows[key] = {measure: _Row() for measure in one.values if measure in IN_HISTORY}
             for measure, row in rows.items():
@@ -93,6 +104,16 @@ class TelemetryHistory:
                     row.move(missed)
                 elif values and not isnan(values[-1]):
                     row.looks = 1
+
+    def _make_room(self, namespace: str) -> bool:
+        """Forgets a workload of the namespace that has the most, where that has more than this one would."""
+        counts = Counter(key[0] for key in self._rows)
+        greediest, count = counts.most_common(1)[0]
+        if count <= counts[namespace] + 1:
+            return False
+        del self._rows[next(key for key in self._rows if key[0] == greediest)]
+        self.changed.add(greediest)
+        return True
 
     def _move(self, now_unix_ns: int) -> None:
         end_unix_ns = (now_unix_ns // STEP_NS + 1) * STEP_NS

@@ -18,6 +18,7 @@ from fleetprof_operator.hub.telemetry.exposition import (
     make_rank_metrics,
     make_workload_metrics,
 )
+from fleetprof_operator.hub.telemetry.fair_shares import share_fairly
 
 
 class Snapshot(Collector):
@@ -35,11 +36,13 @@ async def take_snapshot(board: TelemetryBoard) -> Snapshot:
     """The telemetry of now."""
     workloads: list[WorkloadFigures] = []
     ranks: list[tuple[WorkloadFigures, RankFigures]] = []
-    for one in board.boards()[:MOST_WORKLOADS]:
+    for one in share_fairly(board.boards(), lambda one: one.namespace, MOST_WORKLOADS):
         figures = one.figures()
         workloads.append(figures)
-        if one.wants_rank_metrics and len(ranks) < MOST_RANKS:
-            ranks += [(figures, member) for member in islice(one.members(), MOST_RANKS - len(ranks))]
+        if one.wants_rank_metrics:
+            # Of one workload no more than could ever be told.
+            ranks += [(figures, member) for member in islice(one.members(), MOST_RANKS)]
+            ranks = share_fairly(ranks, lambda row: row[0].namespace, MOST_RANKS)
         await asyncio.sleep(0)
     made = [*make_workload_metrics(workloads), *make_rank_metrics(ranks)]
     return Snapshot([metric for metric in made if metric.samples])

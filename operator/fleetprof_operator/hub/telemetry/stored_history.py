@@ -73,6 +73,11 @@ class StoredHistory:
             self.writes["stored"] += 1
             self.written_bytes[namespace] = len(data)
 
+    @property
+    def kept_bytes(self) -> int:
+        """What it keeps in memory."""
+        return self._history.kept_bytes
+
     async def close(self) -> None:
         """Stores the rest."""
         await self.write()
