@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -143,17 +143,18 @@ def keep_all(count: int, seed: int, real: Path | None) -> Iterator[Path]:
     """The files of all cases, one after the other; draws those that are not there."""
     KEPT.mkdir(parents=True, exist_ok=True)
     for case in captured(real) if real is not None else ():
-        yield _keep(KEPT / f"real-{case.name.replace('/', '-')}", lambda case=case: case)
+        yield _keep(KEPT / f"real-{case.name.replace('/', '-')}", case)
     for parts in sorted(plan(count, seed), key=lambda one: crc32(repr(one).encode())):
-        path = _keep(KEPT / "-".join(map(str, parts)).replace(" ", "_"), lambda parts=parts: generate(*parts))
+        path = KEPT / "-".join(map(str, parts)).replace(" ", "_")
+        if not path.exists():
+            _keep(path, generate(*parts))
         if path.stat().st_size:
             yield path
 
 
-def _keep(path: Path, make: Callable[[], KeptCase | None]) -> Path:
-    if not path.exists():
-        case = make()
-        path.write_bytes(b"" if case is None else pickle.dumps(case, 5))
+def _keep(path: Path, case: KeptCase | None) -> Path:
+    """Nothing is written of a case that does not count."""
+    path.write_bytes(b"" if case is None else pickle.dumps(case, 5))
     return path
 
 

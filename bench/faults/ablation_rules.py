@@ -127,7 +127,6 @@ RULES: dict[str, Rule] = {
     "who waits unseen": Rule("search.readings", "_waits_are_missed", _never),
     "slow links": Rule(_V, "find_slow_links", lambda *_: Links([], [], 0.0, 0, judged=True)),
     "candidates of noise": Rule(_V, "_power", lambda *_: Power(None, None)),
-    "candidates beside waits": Rule("undecided", "_without_waits", _none_of_all),
     "blocked in turns": Rule(_I, "find_likeliest_order", _none_of_all),
     "several move": Rule(_I, "_is_of_several", _always),
     "tensors all alike": Rule(_I, "_all_alike", _never),

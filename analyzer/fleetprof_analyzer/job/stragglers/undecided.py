@@ -32,7 +32,6 @@ class Power:
     candidate: Undecided | None
     smallest_gain: float | None
     hidden: Undecided | None = None
-    beside_waits: bool = False  # whoever it is stands out by what no wait for a core makes
     lasting_gain: float | None = None  # what of `smallest_gain` no number of iterations lowers
     low_floor_iterations: int | None = None  # that lower `smallest_gain` to LOW_FLOOR, where a thousand do
 
@@ -43,29 +42,7 @@ class Power:
 
 
 def find_power(table: OwnTime, iteration_ns: float, least_gain: float, cleared: set[int]) -> Power:
-    """Shares are of `iteration_ns`. `cleared` are ranks (positions) whose excess has another explanation.
-
-    Where waits for a core hide who stands out, the rest of the own time may tell.
-    """
-    whole = _find_power(table, iteration_ns, least_gain, cleared)
-    rest = None if whole.candidate is not None else _without_waits(table)
-    if rest is None:
-        return whole
-    beside = _find_power(rest, iteration_ns, least_gain, cleared)
-    if beside.candidate is not None or (whole.hidden is None and beside.hidden is not None):
-        return replace(whole, candidate=beside.candidate, hidden=beside.hidden, beside_waits=True)
-    return whole
-
-
-def _without_waits(table: OwnTime) -> OwnTime | None:
-    """The own time of CPU-only ranks without their waits for a core; None where too few iterations were sampled."""
-    known = table.sampled()
-    if known is None or not table.on_host or table.waited_ns.shape != table.own_ns.shape:
-        return None
-    return replace(table, own_ns=np.maximum(table.own_ns - table.waited_ns, 0)[:, known].astype(np.int64))
-
-
-def _find_power(table: OwnTime, iteration_ns: float, least_gain: float, cleared: set[int]) -> Power:
+    """Shares are of `iteration_ns`. `cleared` are ranks (positions) whose excess has another explanation."""
     margins = measure_margins(table)
     if iteration_ns <= 0:
         return Power(None, None)

@@ -285,8 +285,7 @@ def _power(replay: Replay, table: OwnTime, judged: Judged) -> Power:
     def confirm(suspect: Undecided | None) -> Undecided | None:
         if suspect is None:
             return None
-        by = "blocked" if found.beside_waits else "peers"
-        whole = Candidate(suspect.rank, "persistent", suspect.gain, np.ones(count, np.bool_), by=by)
+        whole = Candidate(suspect.rank, "persistent", suspect.gain, np.ones(count, np.bool_))
         if judge(replay, table, [whole], {}).joint_gain < least_gain:
             return None
         return msgspec.structs.replace(suspect, rank=rank_of(replay, suspect.rank))
