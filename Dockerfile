@@ -82,7 +82,9 @@ COPY api/fleetprof_api /opt/fleetprof/code/fleetprof_api
 COPY api/fleetprof_store /opt/fleetprof/code/fleetprof_store
 COPY operator/fleetprof_operator /opt/fleetprof/code/fleetprof_operator
 USER 0
-RUN python -m compileall -q /opt/fleetprof/code
+ARG COMMIT=
+RUN sed -i "s/^COMMIT: Final = .*/COMMIT: Final = \"$COMMIT\"/" /opt/fleetprof/code/fleetprof_api/process/version.py \
+    && python -m compileall -q /opt/fleetprof/code
 USER 65532:65532
 ENTRYPOINT ["fleetprof-operator"]
 
@@ -96,7 +98,9 @@ COPY analyzer/fleetprof_analyzer /opt/fleetprof/code/fleetprof_analyzer
 COPY --from=accelerator /accelerator /opt/fleetprof/code/fleetprof_accelerator
 USER 0
 # The agent comes after: it is handed to trainers of other Python versions, as source.
-RUN python -m compileall -q /opt/fleetprof/code
+ARG COMMIT=
+RUN sed -i "s/^COMMIT: Final = .*/COMMIT: Final = \"$COMMIT\"/" /opt/fleetprof/code/fleetprof_api/process/version.py \
+    && python -m compileall -q /opt/fleetprof/code
 COPY sidecar/fleetprof_agent /opt/fleetprof/code/fleetprof_agent
 USER 65532:65532
 ENTRYPOINT ["fleetprof-sidecar-supervisor"]
@@ -109,7 +113,9 @@ COPY api/fleetprof_store /opt/fleetprof/code/fleetprof_store
 COPY analyzer/fleetprof_analyzer /opt/fleetprof/code/fleetprof_analyzer
 COPY --from=accelerator /accelerator /opt/fleetprof/code/fleetprof_accelerator
 USER 0
-RUN python -m compileall -q /opt/fleetprof/code
+ARG COMMIT=
+RUN sed -i "s/^COMMIT: Final = .*/COMMIT: Final = \"$COMMIT\"/" /opt/fleetprof/code/fleetprof_api/process/version.py \
+    && python -m compileall -q /opt/fleetprof/code
 USER 65532:65532
 ENTRYPOINT ["fleetprof-analyzer"]
 
@@ -122,8 +128,10 @@ COPY analyzer/fleetprof_analyzer /opt/fleetprof/code/fleetprof_analyzer
 COPY webui/fleetprof_webui /opt/fleetprof/code/fleetprof_webui
 USER 0
 # The pages come from the tree, as they come into the wheel.
+ARG COMMIT=
 RUN test -f /opt/fleetprof/code/fleetprof_webui/static/index.html \
     || { echo "the web UI's pages are not built: run \`make webui\` first" >&2; exit 1; }; \
+    sed -i "s/^COMMIT: Final = .*/COMMIT: Final = \"$COMMIT\"/" /opt/fleetprof/code/fleetprof_api/process/version.py && \
     python -m compileall -q /opt/fleetprof/code
 USER 65532:65532
 ENTRYPOINT ["fleetprof-webui"]

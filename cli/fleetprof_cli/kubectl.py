@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 from click.shell_completion import ShellComplete
-from fleetprof_api import __version__
+from fleetprof_api.process.version import VERSION
 
 from fleetprof_cli.command_table import Commands
 
@@ -36,7 +36,7 @@ _NO_FILES: Final = ":4"  # kubectl's directive: nothing but these words complete
     extras="kubectl,analyzer",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-@click.version_option(__version__, prog_name="kubectl fleetprof")
+@click.version_option(VERSION, prog_name="kubectl fleetprof")
 def group() -> None:
     """Capture the same few iterations on every rank of a running PyTorch job, and see where the time went.
 

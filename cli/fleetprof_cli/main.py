@@ -7,7 +7,7 @@ Guarantees: machine-readable output goes to stdout, everything for people to std
 from typing import Final
 
 import click
-from fleetprof_api import __version__
+from fleetprof_api.process.version import VERSION
 
 from fleetprof_cli.command_table import Commands
 
@@ -42,7 +42,7 @@ _PACKAGES: Final = {
     extras="cli",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-@click.version_option(__version__, prog_name="fleetprof")
+@click.version_option(VERSION, prog_name="fleetprof")
 def main() -> None:
     """Capture the same few iterations on every rank of a running PyTorch job, and see where the time went.
 

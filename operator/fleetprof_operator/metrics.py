@@ -7,10 +7,10 @@ Source: prometheus-client.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from fleetprof_api import __version__
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Reason
 from fleetprof_api.policy import Suppression, TriggerType
+from fleetprof_api.process.version import VERSION
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -51,7 +51,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self.registry.register(_States(count_states))
-        Info("fleetprof_build", "The operator's version.", registry=self.registry).info({"version": __version__})
+        Info("fleetprof_build", "The operator's version.", registry=self.registry).info({"version": VERSION})
         self._finished = Counter(
             "fleetprof_requests_finished", "Requests that ended.", ["reason"], registry=self.registry
         )

@@ -4,6 +4,7 @@ import socket
 import time
 
 from fleetprof_api.hub import hub_pb2
+from fleetprof_api.process.version import VERSION
 
 from fleetprof_sidecar.captures.controller import CaptureController
 from fleetprof_sidecar.captures.work import CaptureWork
@@ -64,6 +65,7 @@ class SidecarConversation:
             processes=[make_process(view) for view in self._processes.snapshot()],
             held=self._captures.held_events(),
             at_unix_ns=time.time_ns(),
+            version=VERSION,
         )
 
     def make_heartbeat(self) -> hub_pb2.Heartbeat:

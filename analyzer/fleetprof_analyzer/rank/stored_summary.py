@@ -87,10 +87,11 @@ def unpack_summary(
             raise Unusable(f"longer than {_DECODED_BYTES:,} bytes")
         text = pass_door(text, _ENCODED_BYTES)
         version = _READ_VERSION.decode(text)
-        if (version.schema_version, version.made_by) != (SCHEMA_VERSION, __version__):
+        if version.schema_version != SCHEMA_VERSION:
             raise Unusable(
                 f"made by fleetprof {version.made_by[:40] or 'of unknown version'} (form {version.schema_version}), "
-                f"this is {__version__} (form {SCHEMA_VERSION}); use one version in operator, sidecar and analyzer"
+                f"this is {__version__} (form {SCHEMA_VERSION}); capture whole traces of this job (`traces: All`), or "
+                "start it again"
             )
         stored = _READ_STORED.decode(text)
         # What is not encoded operations is a name or a sentence.

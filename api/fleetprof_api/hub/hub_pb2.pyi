@@ -255,12 +255,15 @@ class Hello(_message.Message):
     PROCESSES_FIELD_NUMBER: _builtins.int
     HELD_FIELD_NUMBER: _builtins.int
     AT_UNIX_NS_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
     protocol_version: _builtins.int
     """1"""
     sidecar_id: _builtins.str
     """kept in the spool, survives a restart of the sidecar"""
     at_unix_ns: _builtins.int
     """by the sidecar's clock; 0: it does not say"""
+    version: _builtins.str
+    """of fleetprof, as the sidecar's build names it; "": older than this field"""
     @_builtins.property
     def identity(self) -> Global___Identity: ...
     @_builtins.property
@@ -278,10 +281,11 @@ class Hello(_message.Message):
         processes: _abc.Iterable[Global___Process] | None = ...,
         held: _abc.Iterable[Global___CaptureEvent] | None = ...,
         at_unix_ns: _builtins.int = ...,
+        version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["identity", b"identity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_unix_ns", b"at_unix_ns", "held", b"held", "identity", b"identity", "processes", b"processes", "protocol_version", b"protocol_version", "sidecar_id", b"sidecar_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_unix_ns", b"at_unix_ns", "held", b"held", "identity", b"identity", "processes", b"processes", "protocol_version", b"protocol_version", "sidecar_id", b"sidecar_id", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1261,6 +1265,7 @@ class Welcome(_message.Message):
     TELEMETRY_INTERVAL_NS_FIELD_NUMBER: _builtins.int
     STORE_AUTHORITY_FIELD_NUMBER: _builtins.int
     AT_UNIX_NS_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
     protocol_version: _builtins.int
     heartbeat_interval_ns: _builtins.int
     telemetry_interval_ns: _builtins.int
@@ -1269,6 +1274,8 @@ class Welcome(_message.Message):
     """certificates (PEM) that uploads trust beside the system's; "": none"""
     at_unix_ns: _builtins.int
     """by the hub's clock; 0: it does not say"""
+    version: _builtins.str
+    """of fleetprof, as the hub's build names it; "": older than this field"""
     def __init__(
         self,
         *,
@@ -1277,10 +1284,11 @@ class Welcome(_message.Message):
         telemetry_interval_ns: _builtins.int = ...,
         store_authority: _builtins.str = ...,
         at_unix_ns: _builtins.int = ...,
+        version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_unix_ns", b"at_unix_ns", "heartbeat_interval_ns", b"heartbeat_interval_ns", "protocol_version", b"protocol_version", "store_authority", b"store_authority", "telemetry_interval_ns", b"telemetry_interval_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at_unix_ns", b"at_unix_ns", "heartbeat_interval_ns", b"heartbeat_interval_ns", "protocol_version", b"protocol_version", "store_authority", b"store_authority", "telemetry_interval_ns", b"telemetry_interval_ns", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1905,11 +1913,14 @@ class SidecarStatus(_message.Message):
     CONNECTED_UNIX_NS_FIELD_NUMBER: _builtins.int
     LAST_HEARTBEAT_UNIX_NS_FIELD_NUMBER: _builtins.int
     CLOCK_AHEAD_NS_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
     sidecar_id: _builtins.str
     connected_unix_ns: _builtins.int
     last_heartbeat_unix_ns: _builtins.int
     clock_ahead_ns: _builtins.int
     """of the hub's, at least; negative: behind, at most"""
+    version: _builtins.str
+    """as it says; "": older than the field"""
     @_builtins.property
     def identity(self) -> Global___Identity: ...
     @_builtins.property
@@ -1923,10 +1934,11 @@ class SidecarStatus(_message.Message):
         connected_unix_ns: _builtins.int = ...,
         last_heartbeat_unix_ns: _builtins.int = ...,
         clock_ahead_ns: _builtins.int = ...,
+        version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["identity", b"identity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock_ahead_ns", b"clock_ahead_ns", "connected_unix_ns", b"connected_unix_ns", "identity", b"identity", "last_heartbeat_unix_ns", b"last_heartbeat_unix_ns", "processes", b"processes", "sidecar_id", b"sidecar_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["clock_ahead_ns", b"clock_ahead_ns", "connected_unix_ns", b"connected_unix_ns", "identity", b"identity", "last_heartbeat_unix_ns", b"last_heartbeat_unix_ns", "processes", b"processes", "sidecar_id", b"sidecar_id", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

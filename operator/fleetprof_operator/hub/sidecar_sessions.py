@@ -7,6 +7,7 @@ is told to let go of it.
 from collections.abc import Callable
 
 from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.process.version import VERSION
 
 from fleetprof_operator.hub.capture.request_capture import RequestCapture
 from fleetprof_operator.hub.capture_registry import CaptureRegistry
@@ -52,6 +53,7 @@ class SidecarSessions:
             pb.HubMessage(
                 welcome=pb.Welcome(
                     protocol_version=PROTOCOL_VERSION,
+                    version=VERSION,
                     heartbeat_interval_ns=self._settings.heartbeat_interval_ns,
                     telemetry_interval_ns=self._settings.telemetry_interval_ns,
                     store_authority=self._settings.store_authority,

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, Self
 
 import aiohttp
-from fleetprof_api import __version__
 from fleetprof_api.process.backoff import draw_delay_s
 from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
+from fleetprof_api.process.version import VERSION
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
@@ -30,7 +30,7 @@ _METADATA: Final = "application/json;as=PartialObjectMetadata{kind};g=meta.k8s.i
 def make_client(configuration: Configuration, program: str) -> ApiClient:
     """Connections under a program's name, which audit logs and `managedFields` show."""
     client = ApiClient(configuration)
-    client.user_agent = f"{program}/{__version__}"
+    client.user_agent = f"{program}/{VERSION}"
     return client
 
 

@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.hub.hub_pb2_grpc import HubStub
+from fleetprof_api.process.version import VERSION
 from fleetprof_api.request import ProfileRequest, parse_request
 
 TOKEN = "a-token-for-tests"
@@ -59,6 +60,7 @@ class ScriptedSidecar:
             workload=pb.Workload(api_version="batch/v1", kind="Job", name=name),
             labels={"app": name},
         )
+        self.version = VERSION
         self.held: dict[tuple[str, str], pb.CaptureEvent] = {}
         self.received: list[pb.HubMessage] = []
         self._stack = AsyncExitStack()
@@ -78,6 +80,7 @@ class ScriptedSidecar:
             identity=self.identity,
             processes=self.processes,
             held=self.held.values(),
+            version=self.version,
         )
         await self.call.write(pb.SidecarMessage(hello=hello))
         await self.expect("welcome")

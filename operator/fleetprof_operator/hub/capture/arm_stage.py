@@ -10,10 +10,12 @@ Where no rank at all took its order in time, since host or job stood still for a
 start is agreed on, once all ask again; where one did, the others have missed it.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 from fleetprof_api.ledger import CanaryVerdict, LedgerEntry, RankState, Reason
+from fleetprof_api.process.version import VERSION
 from fleetprof_api.request import Conflict, Spec
 
 from fleetprof_operator.hub.capture.begin_permission import note_beginning
@@ -218,7 +220,7 @@ def _arm(state: CaptureState, found: Resolution, now_unix_ns: int) -> bool:
     missed = summarize_failures(state.ledger.entries)
     plan = make_plan([t.process for t in polling], fit.window, now_unix_ns, patient=bool(missed))
     canary = ledger.canary.message if ledger.canary is not None else ""
-    notes = [text for text in (found.incomplete, canary, fit.note) if text]
+    notes = [text for text in (found.incomplete, canary, fit.note, _say_versions(state, found)) if text]
     if missed:
         notes.append(f"a second start, because no rank took its order before the first ({missed})")
         for sidecar_id in state.book.lines.sidecars():
@@ -230,6 +232,17 @@ def _arm(state: CaptureState, found: Resolution, now_unix_ns: int) -> bool:
         _send_order(state, sidecar_id, state.open_entries_of(sidecar_id))
     state.note_change()
     return True
+
+
+def _say_versions(state: CaptureState, found: Resolution) -> str:
+    """Sidecars of another build than the hub's: a running pod keeps the one that it started with."""
+    records = [state.hub.registry.find(sidecar_id) for sidecar_id in {target.sidecar_id for target in found.targets}]
+    versions = Counter(record.version or "an older version" for record in records if record is not None)
+    del versions[VERSION]
+    if not versions:
+        return ""
+    others = ", ".join(f"{number} of {version}" for version, number in sorted(versions.items()))
+    return f"sidecars of another version than the hub's ({VERSION}): {others}"
 
 
 def _send_order(state: CaptureState, sidecar_id: str, entries: Sequence[LedgerEntry]) -> None:

@@ -81,6 +81,8 @@ def _check_hello(hello: pb.Hello) -> None:
             "update the older side"
         )
     _check_id("hello.sidecar_id", hello.sidecar_id)
+    _check_texts("hello", [hello.version])
+    _make_printable(hello, "version")
     identity = hello.identity
     if (size_bytes := identity.ByteSize()) > MAX_IDENTITY_BYTES:
         raise ProtocolError(

@@ -43,6 +43,7 @@ class SidecarRecord:
     last_heartbeat_unix_ns: int = 0
     lost_unix_ns: int = 0
     link: Link | None = None
+    version: str = ""
     ahead_ns: tuple[int, ...] = ()  # its clock before the hub's, by its latest two messages that say the time
 
     @property
@@ -64,6 +65,7 @@ class SidecarRecord:
             connected_unix_ns=self.connected_unix_ns if self.link is not None else 0,
             last_heartbeat_unix_ns=self.last_heartbeat_unix_ns,
             clock_ahead_ns=self.clock_ahead_ns,
+            version=self.version,
         )
 
 
@@ -110,6 +112,7 @@ class SidecarRegistry:
             connected_unix_ns=now_unix_ns,
             last_heartbeat_unix_ns=now_unix_ns,
             link=link,
+            version=hello.version,
         )
         record.note_clock(hello.at_unix_ns, now_unix_ns)
         self._lost.pop(sidecar_id, None)

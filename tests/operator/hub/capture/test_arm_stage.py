@@ -256,6 +256,25 @@ async def test_ranks_that_do_not_come_have_a_line(ground: Any, kit: Any) -> None
     assert "without a sidecar" in status.ranks[1].message
 
 
+async def test_a_sidecar_of_another_version_is_captured_and_named(ground: Any, kit: Any) -> None:
+    """A job of a month keeps the sidecar that it started with."""
+    first = await ground.add_sidecar(0, kit.make_process(0, world_size=3))
+    others = []
+    for number, version in ((1, ""), (2, "0.0.9")):
+        sidecar = kit.ScriptedSidecar(f"s{number}", [kit.make_process(number, world_size=3)])
+        sidecar.version = version
+        ground.sidecars.append(sidecar)
+        others.append(await sidecar.connect(ground.server.port))
+    uid = (await ground.hub.submit(kit.make_request(), "team", fail_fast=True)).uid
+    for sidecar in (first, *others):
+        await sidecar.deliver(ground.store, await sidecar.expect("arm"))
+    status = await ground.await_end(uid)
+    assert kit.succeeded(status) == ("True", "Complete")
+    named = "sidecars of another version than the hub's (0.1.0): 1 of 0.0.9, 1 of an older version"
+    assert named in _message(status, "TargetsResolved")
+    assert sorted(s.version for s in await ground.hub.fleet()) == ["", "0.0.9", "0.1.0"]
+
+
 async def test_ranks_without_steps_begin_at_one_time(ground: Any, kit: Any) -> None:
     sidecar = await ground.add_sidecar(
         0, kit.make_process(0, has_agent=False, step=None), kit.make_process(1, has_agent=False, step=None)
