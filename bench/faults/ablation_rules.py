@@ -141,7 +141,6 @@ RULES: dict[str, Rule] = {
     "held up in operators": Rule(_X, "_held_up_in_operators", _zero),
     "lack of a core": Rule(_X, "find_contention", _none_of_all),
     "lack of a core without samples": Rule("causes.cores", "_held_up", _nothing),
-    "more threads than cores": Rule("causes.cores", "_is_crowded", _never),
     "runs longer": Rule(_X, "runs_more", _always),
     "silent pauses": Rule(_X, "find_collections", _none_of_all),
     "thread that was heard": Rule("causes.pauses", "_is_heard", _never),

@@ -1,8 +1,7 @@
 """Whether a rank is late because it waits for a core: other processes on it, too many threads, a quota.
 
-Guarantees: pure; says yes only where waits were measured and hold half of the excess, or where a rank has more threads
-than cores and its peers have not. What a rank waits longer because it has more to do is not taken for a wait of
-others' making.
+Guarantees: pure; says yes only where waits hold half of the excess, or without samples all runs of the operators are
+longer while their medians are not. What a rank waits longer because it has more to do is no wait of others' making.
 """
 
 from typing import Final
@@ -21,7 +20,6 @@ _MUCH_MORE: Final = 1.5
 _LONGER_TURNS: Final = 2.0
 _FULL_PERMILLE: Final = 900
 _LEAST_STRETCH: Final = 0.3  # of the peers' operators
-_CROWDED: Final = 2.0  # threads of PyTorch on each core
 
 
 def find_contention(table: OwnTime, candidate: Candidate, total: float, operators: float) -> list[Evidence] | None:
@@ -34,7 +32,6 @@ def find_contention(table: OwnTime, candidate: Candidate, total: float, operator
     waited, usually_waited = excess(table, candidate, table.waited_ns, center)
     ran, usually_ran = excess(table, candidate, table.ran_ns, center)
     evidence = _describe(table, candidate, waits)
-    crowded = _is_crowded(table, candidate.rank) and operators >= HALF * total
     if np.isfinite(waited) and waited > 0:
         share = usually_waited / usually_ran if usually_ran > 0 else 0.0
         # Who runs longer is also taken off the core more often, and waits longer each time than who just woke up.
@@ -50,7 +47,7 @@ def find_contention(table: OwnTime, candidate: Candidate, total: float, operator
             return evidence
     elif not np.isfinite(waited) and operators >= HALF * total and (held := _held_up(table, candidate, waits)):
         return [*held, *evidence]
-    return evidence if crowded else None
+    return None
 
 
 def _held_up(table: OwnTime, candidate: Candidate, waits: CoreWaits) -> list[Evidence]:
@@ -72,19 +69,6 @@ def _held_up(table: OwnTime, candidate: Candidate, waits: CoreWaits) -> list[Evi
             usual=round(100 * stretch.median, 1), unit="% of the peers' (usual: at their medians)",
         ),
     ]  # fmt: skip
-
-
-def _is_crowded(table: OwnTime, rank: int) -> bool:
-    """Whether PyTorch has many more threads than cores here, and not on the peers."""
-    mine = _threads_per_core(table.cores[rank]) if table.cores else None
-    others = [_threads_per_core(table.cores[peer]) for peer in table.peers(rank).tolist()] if table.cores else []
-    known = [one for one in others if one is not None]
-    return mine is not None and mine >= _CROWDED and bool(known) and mine >= _CROWDED * float(np.median(known))
-
-
-def _threads_per_core(waits: CoreWaits) -> float | None:
-    cores = _cores(waits)
-    return None if cores is None or not waits.torch_threads else waits.torch_threads / cores
 
 
 def _cores(waits: CoreWaits) -> float | None:

@@ -89,8 +89,6 @@ SLOW = tabulate(busy=25, host=5)
     (on_cores(SLOW, ran_ms=(13, 12), waited_ms=(40, 10)),               "cpu_contention"),
     # On a machine that is full all wait as long as they run: who runs longer waits longer.
     (on_cores(SLOW, ran_ms=(27, 12), waited_ms=(27, 12)),               "host"),
-    (on_cores(SLOW, ran_ms=(42, 12), waited_ms=(1, 1), threads=8),      "cpu_contention"),
-    (on_cores(tabulate(host=30), ran_ms=(42, 12), waited_ms=(1, 1), threads=8), "host"),  # no operators: no threads
     (with_operators(SLOW, batch=3.5),                                   "unequal_work"),
     (with_operators(SLOW, batch=3.5, step=3.5),                         "host"),
     (on_cores(with_operators(SLOW, batch=3.5), ran_ms=(42, 12), waited_ms=(1, 1)), "unequal_work"),
