@@ -138,7 +138,6 @@ RULES: dict[str, Rule] = {
     "a device that comes and goes": Rule(_X, "comes_and_goes", _never),
     "slow beside given work": Rule(_X, "measure_slowness", _plain_slowness),
     "gaps by hosts": Rule(_X, "_by_host", lambda *_: {}),
-    "held up in operators": Rule(_X, "_held_up_in_operators", _zero),
     "lack of a core": Rule(_X, "find_contention", _none_of_all),
     "lack of a core without samples": Rule("causes.cores", "_held_up", _nothing),
     "runs longer": Rule(_X, "runs_more", _always),

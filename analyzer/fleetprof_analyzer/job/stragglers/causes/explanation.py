@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 from fleetprof_api.report.stragglers import Cause, Evidence
 
-from fleetprof_analyzer.job.stragglers.causes import peers as reference
 from fleetprof_analyzer.job.stragglers.causes.cores import find_contention
 from fleetprof_analyzer.job.stragglers.causes.devices import comes_and_goes, find_slower_clock, measure_slowness
 from fleetprof_analyzer.job.stragglers.causes.loaders import loading_ns
@@ -36,7 +35,6 @@ from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 
 _PER_ITERATION: Final = "ns per iteration"
 _LEAST_SWING: Final = 0.05
-_LEAST_OF_LOADING: Final = 0.25  # of the excess, however much of the rest a full machine may have made
 _MOST_OF_WORK: Final = 0.4  # of the excess: medians leave out what other processes add
 PARTS: Final = {
     "busy": "work on the device",
@@ -157,8 +155,7 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     if every:
         evidence.append(Evidence(measure="distance of the late iterations", value=every, usual=0, unit="iterations"))
     cause: Cause = "mixed"
-    held_up = 0.0 if on_gpu else _held_up_in_operators(table, candidate, excess["busy"], excess["data"])
-    if excess["data"] >= max(HALF * (total - held_up), _LEAST_OF_LOADING * total):
+    if excess["data"] >= HALF * total:
         cause = "data_loading"
     elif host >= HALF * total:
         collection = max(excess["collection"], 0.0)
@@ -179,20 +176,6 @@ def _of_late_iterations(one: Evidence) -> Evidence:
     if one.unit != _PER_ITERATION or one.measure.startswith("operator "):
         return one
     return msgspec.structs.replace(one, unit="ns per late iteration")
-
-
-def _held_up_in_operators(table: OwnTime, candidate: Candidate, operators: float, data: float) -> float:
-    """What operators take longer without running longer, ns per iteration: no cause while the loader takes more of it.
-
-    A full machine holds up whoever has most to do besides. 0 where threads were not sampled, or waits for a core exceed
-    by more than loading does.
-    """
-    (ran, usually_ran), (waited, usually_waited) = (
-        reference.excess(table, candidate, values, np.median) for values in (table.ran_ns, table.waited_ns)
-    )
-    if not np.isfinite(ran) or not np.isfinite(waited) or waited - usually_waited > data:
-        return 0.0
-    return max(operators - max(ran - usually_ran, 0.0), 0.0)
 
 
 def _explain_host(

@@ -100,8 +100,6 @@ SLOW = tabulate(busy=25, host=5)
     (unsampled(SLOW, whole=3.0, busy=600),                              "host"),
     (unsampled(SLOW, whole=3.0, busy=None),                             "host"),
     (unsampled(tabulate(host=30), whole=1.1),                           "host"),  # it is silent
-    # A full machine holds up whose loader is slow in its operators as well.
-    (on_cores(tabulate(data=30, busy=35, host=5), ran_ms=(13, 12), waited_ms=(50, 30)), "data_loading"),
     (on_cores(tabulate(data=30, busy=35, host=5), ran_ms=(47, 12), waited_ms=(31, 30)), "host"),
     (on_cores(tabulate(data=30, busy=35, host=5), ran_ms=(13, 12), waited_ms=(70, 1)),  "cpu_contention"),
     # A hook sleeps inside an operator: neither on a core nor waiting for one, and no loader's fault.
