@@ -1,8 +1,8 @@
 """Ranks that pause in every n-th iteration: checkpoints, logging, evaluation on one rank only.
 
 A rhythm tells more than so many outliers: chance hits any iteration. On a full machine waits for a core hide it, so it
-is looked for in the time that a thread is blocked as well. Guarantees: pure; no rank is suspected whose pauses are
-those of a turn that goes around the ranks.
+is looked for in the time that a thread is blocked as well. Guarantees: pure; no rank is suspected for a rhythm that
+others of its role have as well.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,6 @@ def add_rhythmic(table: OwnTime, candidates: list[Candidate], numbers: list[int]
     for rank, every, candidate in [
         *_find_blocked(table, numbers),
         *_find_late(table, numbers),
-        *_find_hosts(table, numbers),
     ]:
         found.setdefault(rank, (every, candidate))
     alone = {
@@ -95,18 +94,6 @@ def _find_blocked(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int
         yield rank, every, Candidate(rank, "intermittent", mean, among_all(late, known), by="blocked")
 
 
-def _find_hosts(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, Candidate]]:
-    """The same of ranks whose hosts pause in a rhythm beside their devices: only where a lead is used up it shows."""
-    if not table.host_ns.any():
-        return
-    excess, has_peers = relative_excess(table, table.host_ns)
-    for rank in np.flatnonzero(has_peers).tolist():
-        unlikely = _find_among_strays(excess, rank, numbers)
-        if unlikely is not None:
-            every, late = unlikely
-            yield rank, every, Candidate(rank, "intermittent", float(excess[rank][late].mean()), late)
-
-
 def _find_outstanding(excess: Floats, rank: int, numbers: list[int]) -> tuple[int, Bools] | None:
     """n and the iterations of a rhythm in which a rank is late by far more than in its others, and than others are.
 
@@ -151,18 +138,4 @@ def _find_among_strays(excess: Floats, rank: int, numbers: list[int]) -> tuple[i
         chance = of_turns * float(ranks) ** (1 - hits)
         if of_turns <= _CHANCE_OF_TURNS and chance <= RARE and (best is None or chance < best[0]):
             best = chance, every, turns
-    return None if best is None or _goes_around(excess, rank, best[1], best[2]) else best[1:]
-
-
-def _goes_around(excess: Floats, rank: int, every: int, turns: Bools) -> bool:
-    """Whether another rank pauses in the same rhythm at another turn, however many of its pauses noise hides."""
-    limit = float(np.median(excess[rank][turns])) / 2
-    at = np.flatnonzero(turns)[0]
-    shifted = (np.arange(len(turns)) - at) % every
-    others = [other for other in range(len(excess)) if other != rank]
-    return any(
-        float(np.median(excess[other][shifted == turn])) > limit > float(np.median(excess[other][shifted != turn]))
-        for other in others
-        for turn in range(1, every)
-        if (shifted == turn).any()
-    )
+    return None if best is None else best[1:]

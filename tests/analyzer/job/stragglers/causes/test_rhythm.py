@@ -1,7 +1,5 @@
 """Pauses of every n-th iteration: which rhythm, and whose."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.causes.rhythm import add_rhythmic, find_rhythm
@@ -54,14 +52,6 @@ def test_a_rank_that_pauses_in_a_rhythm_is_suspected() -> None:
 def test_a_pause_of_a_rhythm_may_be_much_longer_than_the_others(longest: int) -> None:
     (found,) = add_rhythmic(own_time(EVEN, [10, 50, 11, 12, longest, 10, 9, 52, 10], EVEN), [], NUMBERS)
     assert late_in(found) == [1, 4, 7]
-
-
-def test_a_host_that_pauses_in_a_rhythm_is_suspected_though_its_lead_hides_most_of_it() -> None:
-    even, pauses = [*EVEN, 11, 10, 9], [*THIRD, 11, 54, 9]
-    stalls, shown = [*EVEN[:3], 70, *even[4:]], [*EVEN[:4], 40, *even[5:]]
-    table = replace(own_time(even, shown, even), host_ns=np.array([even, pauses, stalls]) * MS)
-    (found,) = add_rhythmic(table, [], list(range(12)))
-    assert (found.rank, late_in(found)) == (1, [1, 4, 7, 10])
 
 
 def test_a_suspect_is_suspected_for_its_rhythm() -> None:
