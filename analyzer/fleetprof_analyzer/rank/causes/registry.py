@@ -60,8 +60,9 @@ CAUSE_RULES: Final = (
     ),
     CauseRule(
         "small_collectives",
-        "ten and more collectives in an iteration that the training thread itself calls outside of operators, of 4 KiB "
-        "at most; where sizes were not recorded, the shortest tenth of them is over in 1 ms",
+        "ten and more collectives in an iteration that the training thread itself calls, outside of operators and of "
+        "the ranges of DDP, FSDP and the optimizer, of 4 KiB at most; where sizes were not recorded, the shortest "
+        "tenth of them is over in 1 ms",
         find_small_collectives,
         50,
         "causes/metrics_reduced",

@@ -1,9 +1,10 @@
 """Collectives of a few bytes that the training thread calls by the dozen: metrics that are reduced one by one.
 
-Guarantees: pure; gradients, and what a layer or autograd calls, are none of them. Where sizes were not recorded, calls
-count that are over at once when nobody is late.
+Guarantees: pure; gradients, and what a layer, autograd, DDP, FSDP or the optimizer calls, are none of them. Where sizes
+were not recorded, calls count that are over at once when nobody is late.
 """
 
+import re
 from typing import Final
 
 import numpy as np
@@ -17,10 +18,11 @@ from fleetprof_analyzer.rank.host.track import read_track, within
 from fleetprof_analyzer.rank.measures.communication_table import message_bytes
 from fleetprof_analyzer.rank.measures.stages.main_thread import MainThread
 from fleetprof_analyzer.trace import stage_names
-from fleetprof_analyzer.trace.intervals import covered, union
+from fleetprof_analyzer.trace.intervals import Union, covered, union
 from fleetprof_analyzer.trace.naming import matcher, where_name
 from fleetprof_analyzer.trace.trace import Bools, Int64s, Trace
 
+_FRAMEWORKS: Final = re.compile(r"^FSDP::|^FullyShardedDataParallel|^DistributedDataParallel|^Optimizer\.|^DeepSpeed")
 _FEW_BYTES: Final = 4096
 _SOON_NS: Final = 1_000_000
 _SOONEST: Final = 0.1  # quantile of the calls' lengths
@@ -35,6 +37,7 @@ def find_small_collectives(view: RankView) -> KnownCause | None:
         return None
     calls = covered(thread.top.start_ns, view.whole)
     calls &= where_name(thread.top, view.trace.names, matcher(stage_names.COMMUNICATES))
+    calls &= ~covered(thread.top.start_ns, _frameworks(view.trace, thread))
     rows = np.flatnonzero(calls)
     sizes = _sizes(view.trace, thread, rows)
     rows, sizes = rows[sizes <= _FEW_BYTES], sizes[sizes <= _FEW_BYTES]
@@ -63,6 +66,13 @@ def find_small_collectives(view: RankView) -> KnownCause | None:
         message_bytes=round(float(known.mean())) if len(known) else None,
         place=None if track is None else find_place(within(track, pairs), 2),
     )
+
+
+def _frameworks(trace: Trace, thread: MainThread) -> Union:
+    """When DDP, FSDP or the optimizer is at work: what these gather and reduce is theirs."""
+    rows = trace.rows.select(trace.rows.place == thread.place)
+    rows = rows.select(where_name(rows, trace.names, matcher(_FRAMEWORKS)))
+    return union(rows.start_ns, rows.end_ns)
 
 
 def _sizes(trace: Trace, thread: MainThread, rows: Int64s) -> Int64s:

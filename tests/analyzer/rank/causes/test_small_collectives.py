@@ -34,7 +34,8 @@ class Metrics:
             for call in range(self.calls):
                 at = whole * (number + call / self.calls / 2)
                 if self.inside:
-                    loop.add(self.inside, at, self.length_ms)
+                    category = "user_annotation" if self.inside[0] in "FO" else "cpu_op"
+                    loop.add(self.inside, at, self.length_ms, category=category)
                 loop.add("c10d::allreduce_", at, 0.02, self.thread)
                 if self.elements is not None:
                     details: dict[str, Any] = {"Collective name": "allreduce", "In msg nelems": self.elements,
@@ -65,6 +66,8 @@ def test_what_counts(case: Metrics, message_bytes: int | None) -> None:
     pytest.param(Metrics(elements=None, calls=10, length_ms=1.2, iteration_ms=30), id="long ones without a size"),
     pytest.param(Metrics(thread=AUTOGRAD), id="called by autograd"),
     pytest.param(Metrics(inside="SyncBatchNorm"), id="called by a layer"),
+    pytest.param(Metrics(inside="FSDP::all_gather (2)"), id="gathered by FSDP"),
+    pytest.param(Metrics(inside="Optimizer.step#ZeRO.step"), id="gathered by a sharded optimizer"),
 ])  # fmt: skip
 def test_what_does_not(case: Metrics) -> None:
     assert not case.found()
