@@ -9,8 +9,8 @@ nothing recurses, so nesting is bounded by the event's length. Each loss is coun
 """
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Final, Generic
+from collections.abc import Iterator
+from typing import Final, Generic, Protocol
 
 from fleetprof_analyzer.reading.event import REFUSALS, Decoded, Decoding
 from fleetprof_analyzer.reading.repair import repair
@@ -29,8 +29,12 @@ _SEPARATORS: Final = re.compile(rb"[\s,]*")
 _SCALAR: Final = re.compile(rb"[^,\]{\[]*")
 _LIST_FOLLOWS: Final = re.compile(rb"\s*:\s*\[")
 
-Taker = Callable[[bytes, int], bool]
-"""Offered text and how much of it is events with commas between them; answers whether it has taken them."""
+
+class Taker(Protocol):
+    """What is offered text before it is decoded."""
+
+    def __call__(self, text: bytes, length: int, /, *, is_bare: bool) -> bool:
+        """Whether it has taken the events of text[:length], with commas between them; `is_bare`: of a bare list."""
 
 
 class EventStream(Generic[Decoded]):
@@ -56,6 +60,7 @@ class EventStream(Generic[Decoded]):
         self._buffer = b""
         self._ended = False
         self._closed = False
+        self._is_bare = False
         self.decoded_bytes = 0
         self.metadata = b"{}"
 
@@ -63,6 +68,7 @@ class EventStream(Generic[Decoded]):
         before = self._read_head()
         if before is None:
             return
+        self._is_bare = not before
         yield from self._read_events()
         if not self._closed and not self._problems.count(ProblemKind.CORRUPT_GZIP):
             self._problems.note(ProblemKind.TRUNCATED)
@@ -120,7 +126,7 @@ class EventStream(Generic[Decoded]):
         while True:
             more = self._fill(wanted)
             cut = _last_border(self._buffer)
-            if cut is not None and self._take is not None and self._take(self._buffer, cut[0]):
+            if cut is not None and self._take is not None and self._take(self._buffer, cut[0], is_bare=self._is_bare):
                 self._buffer = self._buffer[cut[1] :]
                 wanted = _BLOCK_BYTES
                 continue

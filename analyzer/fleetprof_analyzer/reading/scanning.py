@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from fleetprof_analyzer.reading.ascend import TELLS
+from fleetprof_analyzer.reading.ascend import tells_of_ascend
 from fleetprof_analyzer.reading.columns.columns import INSTANTS, LEAST_FRAME_NS, RowCollector
 from fleetprof_analyzer.reading.columns.growing import NUMBERED
 from fleetprof_analyzer.reading.columns.vocabulary import LONGEST_INPUTS
@@ -21,6 +21,8 @@ from fleetprof_analyzer.trace.trace import CATEGORIES, COLUMNS, NO_ROWS, PYTHON_
 # Numpy's calls take as long as some hundred rows; more than these are not there twice.
 _ENOUGH_ROWS: Final = 16_000
 _FRAME: Final = 100
+# Blocks that are searched for another recorder's rows; bare lists, which PyTorch does not write, as a whole.
+_LOOK_AT: Final = 8
 _INSTANTS: Final = msgspec.json.Decoder(list[Instant])
 _ARGS: Final = msgspec.json.Decoder(EventArgs)
 _SCALAR: Final = msgspec.json.Decoder(int | str)
@@ -68,15 +70,16 @@ class Scanner:
             frame_left_out=LEFT_OUT,
             numbered=[int(category) for category in NUMBERED],
         )
-        self._waiting = 0
+        self._waiting = self._looked = 0
 
-    def take(self, text: bytes, length: int) -> bool:
-        """Takes the events of text[:length], with commas between them; false: not taken.
+    def take(self, text: bytes, length: int, *, is_bare: bool = False) -> bool:
+        """Takes the events of text[:length], with commas between them; false: not taken. `is_bare`: of a bare list.
 
         Raises LimitExceeded.
         """
-        if TELLS.search(text, 0, length):
+        if (is_bare or self._looked < _LOOK_AT) and tells_of_ascend(text, length):
             return False
+        self._looked += 1
         scanned = self._compiled.scan(text, length)
         if scanned is None:
             return False

@@ -50,9 +50,9 @@ def read_both(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any, i
     taken = 0
     take = scanning.Scanner.take
 
-    def counted(self: scanning.Scanner, text: bytes, length: int) -> bool:
+    def counted(self: scanning.Scanner, text: bytes, length: int, *, is_bare: bool) -> bool:
         nonlocal taken
-        took = take(self, text, length)
+        took = take(self, text, length, is_bare=is_bare)
         taken += took
         return took
 

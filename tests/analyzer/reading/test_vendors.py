@@ -32,10 +32,12 @@ def task(name: str, at: int, lasts: int, kind: str, connection: int, stream: int
     return row(name, at, lasts, DEVICE, stream, Task_Type=kind, Physic_Stream_Id=stream, connection_id=connection)
 
 
-def read(rows: list[Row]) -> Trace:
+def read(rows: list[Row], *, in_object: bool = False) -> Trace:
     processes = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}}
                  for pid, name in NAMES.items()]  # fmt: skip
-    return read_trace(io.BytesIO(json.dumps([*processes, *rows]).encode()), "trace_view.json", Problems())
+    events: Any = [*processes, *rows]
+    document = {"traceEvents": events} if in_object else events
+    return read_trace(io.BytesIO(json.dumps(document).encode()), "trace_view.json", Problems())
 
 
 LOOP = [
@@ -52,13 +54,14 @@ LOOP = [
 ]
 
 
+@pytest.mark.parametrize("in_object", [True, False])
 @pytest.mark.parametrize("accelerated", [True, False])
 def test_a_task_of_the_device_is_work_and_what_waits_or_repeats_others_is_none(
-    monkeypatch: pytest.MonkeyPatch, accelerated: bool
+    monkeypatch: pytest.MonkeyPatch, accelerated: bool, in_object: bool
 ) -> None:
     if not accelerated:
         monkeypatch.setattr(scanning, "accelerator", lambda: None)
-    trace = read(LOOP)
+    trace = read(LOOP, in_object=in_object)
     found = [
         (trace.names[name], Category(kind)) for name, kind in zip(trace.rows.name, trace.rows.category, strict=True)
     ]
