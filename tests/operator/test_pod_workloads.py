@@ -15,10 +15,10 @@ class FakeCluster:
 
     def __init__(self, answer: dict[str, Any] | Exception) -> None:
         self._answer = answer
-        self.asked: list[str] = []
+        self.paths: list[str] = []
 
     async def get(self, path: str, *, metadata_only: bool = False) -> dict[str, Any]:
-        self.asked.append(path)
+        self.paths.append(path)
         assert metadata_only
         if isinstance(self._answer, Exception):
             raise self._answer
@@ -45,8 +45,8 @@ async def test_the_owner_is_what_counts(metadata: dict[str, Any], found: str) ->
     workloads = PodWorkloads(cluster)  # type: ignore[arg-type]
     for _ in range(2):
         assert await workloads.find("team", "pod", "u") == found
-    assert set(cluster.asked) == {"/api/v1/namespaces/team/pods/pod"}
-    assert len(cluster.asked) == (1 if metadata["uid"] == "u" else 2)
+    assert set(cluster.paths) == {"/api/v1/namespaces/team/pods/pod"}
+    assert len(cluster.paths) == (1 if metadata["uid"] == "u" else 2)
 
 
 @pytest.mark.parametrize("error", [ApiUnreachable("away"), ApiRefused(403, "Forbidden", "no"), TimeoutError()])

@@ -60,7 +60,7 @@ class Policies:
     ) -> PolicyControl:
         """What begins and ends them. `serves`: whether an object is this release's."""
         token = self.settings.alerts_token_file
-        receiver = AlertReceiver(token, self.engine.take_alerts) if token is not None else None
+        receiver = AlertReceiver(token, self.engine.take_alerts, self.settings.namespace) if token is not None else None
         return PolicyControl(self.engine, serves, receiver, self.settings.alerts_listen, certificate)
 
 

@@ -2,14 +2,16 @@
 
 A turn is level-triggered: it goes by what is there, so that it matters little what the last one left undone.
 
-Guarantees: one turn at a time, so decisions never race; a flood of alerts is looked at once per turn, those about one
-job and by one name as one, and what has no room is counted; a fault of ours ends a turn, not the turns.
+Guarantees: the loop gets its turn between policies, and of a namespace MOST_OF_A_NAMESPACE take part, so that no
+tenant's policies make the hub late; one turn at a time, so decisions never race; a flood of alerts is looked at once
+per turn, those about one job and by one name as one, and what has no room is counted; a fault of ours ends a turn, not
+the turns.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from fleetprof_api.policy import Mode, Suppression
@@ -31,6 +33,9 @@ log = logging.getLogger(__name__)
 TURN_S: Final = 5.0
 MOST_ALERTS: Final = 10_000
 """Waiting for the next turn."""
+MOST_OF_A_NAMESPACE: Final = 50
+"""Policies that take part, the oldest ones."""
+_JOBS_AT_A_TIME: Final = 20
 
 
 class Engine:
@@ -100,33 +105,67 @@ class Engine:
         now = self._clock()
         await self._exemptions.refresh(self._figures.list_pods().items(), now)
         alerts, self._alerts = list(self._alerts.values()), {}
-        for policy in list(self.policies.values()):
-            if policy.spec is not None:
-                await self._look(policy, [a for a in alerts if a.namespace == policy.namespace], now)
+        of_namespace: dict[str, list[FiringAlert]] = {}
+        for alert in alerts:
+            of_namespace.setdefault(alert.namespace, []).append(alert)
+        for namespace, policies in self._by_namespace().items():
+            by_job = self._by_job(of_namespace.get(namespace, []))
+            for place, policy in enumerate(policies):
+                policy.is_one_too_many = place >= MOST_OF_A_NAMESPACE
+                if policy.spec is not None and not policy.is_one_too_many:
+                    await self._look(policy, policies, by_job, now)
+                await asyncio.sleep(0)  # the hub shares this loop
         await self._captures.follow(list(self.policies.values()))
         for policy in list(self.policies.values()):
             await self._captures.bring_about(policy)
         self._stored.begin_write(list(self.policies.values()))
 
-    async def _look(self, policy: PolicyState, alerts: Sequence[FiringAlert], now: int) -> None:
+    def _by_namespace(self) -> dict[str, list[PolicyState]]:
+        """The policies of each namespace, the oldest first."""
+        found: dict[str, list[PolicyState]] = {}
+        for policy in sorted(self.policies.values(), key=lambda policy: policy.age_order):
+            found.setdefault(policy.namespace, []).append(policy)
+        return found
+
+    def _by_job(self, alerts: Sequence[FiringAlert]) -> dict[Job, list[FiringAlert]]:
+        """The alerts of a namespace by the job that each is about."""
+        found: dict[Job, list[FiringAlert]] = {}
+        for alert in alerts:
+            job = self._figures.find_job(alert.namespace, kind=alert.kind, name=alert.workload, pod=alert.pod)
+            if job is not None:
+                found.setdefault(job, []).append(alert)
+        return found
+
+    async def _look(
+        self,
+        policy: PolicyState,
+        of_namespace: Sequence[PolicyState],
+        alerts: Mapping[Job, Sequence[FiringAlert]],
+        now: int,
+    ) -> None:
         assert policy.spec is not None
         jobs = {figures.job: figures for figures in self._figures.list_jobs(policy.namespace, policy.spec.selector)}
         for job in set(policy.evaluations) - set(jobs):
             del policy.evaluations[job]
         texts = {job.text(): job for job in jobs}
         policy.log.forget(now, lambda capture: policy.is_remembered(capture, texts))
-        about: dict[Job, list[FiringAlert]] = {}
-        for alert in alerts:
-            named = self._figures.find_job(alert.namespace, kind=alert.kind, name=alert.workload, pod=alert.pod)
-            if named is not None:
-                about.setdefault(named, []).append(alert)
-        for job, figures in jobs.items():
+        neighbours = [other for other in of_namespace if other is not policy]
+        for place, (job, figures) in enumerate(jobs.items()):
+            if place % _JOBS_AT_A_TIME == 0:
+                await asyncio.sleep(0)
             if job not in policy.evaluations:
                 policy.evaluations[job] = JobEvaluation(policy.spec.triggers)
-            for detection in policy.evaluations[job].add(figures, now, about.get(job, ())):
-                await self._fire(policy, figures, detection, now)
+            for detection in policy.evaluations[job].add(figures, now, alerts.get(job, ())):
+                await self._fire(policy, neighbours, figures, detection, now)
 
-    async def _fire(self, policy: PolicyState, figures: JobFigures, detection: Detection, now: int) -> None:
+    async def _fire(
+        self,
+        policy: PolicyState,
+        neighbours: Sequence[PolicyState],
+        figures: JobFigures,
+        detection: Detection,
+        now: int,
+    ) -> None:
         assert policy.spec is not None
         firing = Firing(
             trigger=detection.trigger,
@@ -137,7 +176,6 @@ class Engine:
             began_unix_ns=figures.began_unix_ns,
             is_exempt=await self._exemptions.is_exempt(figures.job, figures.pod, now),
         )
-        neighbours = (p for p in self.policies.values() if p is not policy and p.namespace == policy.namespace)
         others = [capture for neighbour in neighbours for capture in neighbour.log.captures.values()]
         identity = (policy.name, str(policy.metadata["uid"]))
         decision = decide(policy.spec, identity, policy.log.captures.values(), others, firing, now)

@@ -34,6 +34,7 @@ class PolicyState:
         self.log = read_log(body.get("status") or {})
         self.spec: PolicySpec | None = None
         self.problem = ""
+        self.is_one_too_many = False  # older ones of its namespace are all that take part
         self.known: Json = body.get("status") or {}
         """The status that the object has, as far as we wrote or read it."""
         self.written_unix_ns = 0
@@ -51,6 +52,11 @@ class PolicyState:
     def name(self) -> str:
         """The policy's name in its namespace."""
         return str(self.metadata["name"])
+
+    @property
+    def age_order(self) -> tuple[str, str]:
+        """Sorts by age: the API server's time, then the uid."""
+        return str(self.metadata.get("creationTimestamp", "")), str(self.metadata["uid"])
 
     @property
     def path(self) -> str:
@@ -78,6 +84,9 @@ class PolicyState:
         status["observedGeneration"] = generation
         if self.problem:
             facts = {"Ready": ("False", "Invalid", self.problem), "Stalled": ("True", "Invalid", self.problem)}
+        elif self.is_one_too_many:
+            sentence = "the namespace has too many policies, of which the oldest take part; delete some"
+            facts = {"Ready": ("False", "TooManyPolicies", sentence), "Stalled": ("True", "TooManyPolicies", sentence)}
         elif self.spec is not None and self.spec.mode is Mode.DRY_RUN:
             facts = {"Ready": ("True", "DryRun", "triggers are watched for, captures are only recorded")}
         else:

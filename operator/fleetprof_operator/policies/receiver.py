@@ -29,10 +29,13 @@ log = logging.getLogger(__name__)
 
 
 class AlertReceiver:
-    """`take` is given the alerts of each call; `token_file` holds the token, alone."""
+    """`take` is given the alerts of each call; `token_file` holds the token, alone; `own_namespace`: `read_alerts`."""
 
-    def __init__(self, token_file: Path, take: Callable[[Sequence[FiringAlert]], None]) -> None:
+    def __init__(
+        self, token_file: Path, take: Callable[[Sequence[FiringAlert]], None], own_namespace: str = ""
+    ) -> None:
         self._token_file = token_file
+        self._own_namespace = own_namespace
         self._take = take
         self._room = asyncio.Semaphore(_AT_A_TIME)
         self._refusals = Refusals(log, "calls of the alert receiver")
@@ -50,7 +53,7 @@ class AlertReceiver:
             return self._refuse(413, f"a body may have {MOST_BYTES} bytes; lower `max_alerts` in Alertmanager")
         try:
             async with self._room, asyncio.timeout(_BODY_S):
-                alerts = await asyncio.to_thread(read_alerts, await request.read())
+                alerts = await asyncio.to_thread(read_alerts, await request.read(), self._own_namespace)
         except web.HTTPRequestEntityTooLarge:
             return self._refuse(413, f"a body may have {MOST_BYTES} bytes; lower `max_alerts` in Alertmanager")
         except TimeoutError:

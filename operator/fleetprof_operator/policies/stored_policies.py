@@ -54,6 +54,7 @@ class PolicyWriter:
         by_namespace: dict[str, list[StoredPolicy]] = {namespace: [] for namespace in self._written}
         for policy in sorted(policies, key=lambda policy: policy.name):
             by_namespace.setdefault(policy.namespace, []).append(_describe(policy, now))
+            await asyncio.sleep(0)
         for namespace, found in by_namespace.items():
             data = write_policies(NamespacePolicies(found))
             written, tried_unix_ns = self._written.get(namespace, (b"", 0))

@@ -9,9 +9,10 @@ import pytest
 from fleetprof_api import keys
 from fleetprof_api.pods import ALERTS_ANNOTATION, POLICY_LABEL
 from fleetprof_api.policy.stored import read_policies
+from fleetprof_operator.policies import engine
 from fleetprof_operator.policies.engine import MOST_ALERTS
 from fleetprof_operator.policies.triggers.alerts import FiringAlert
-from harness.policies.engine_scene import POLICY, SECOND, Scene, Told
+from harness.policies.engine_scene import POLICY, ROOT, SECOND, Scene, Told
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -269,3 +270,36 @@ async def _go_through(steps: list[tuple[Any, ...]]) -> None:
     written = {c["request"]: c for c in scene.status["captures"]} if scene.api.made else {}
     assert set(written) == set(scene.api.made), "what was made stands in the status, and the reverse"
     assert all("createdTime" in capture for capture in written.values())
+
+
+@pytest.mark.attack
+async def test_of_a_namespace_s_policies_the_oldest_take_part_and_the_loop_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine, "MOST_OF_A_NAMESPACE", 3)
+    scene = Scene("llama", "bert")
+    for number in range(40):
+        document = copy.deepcopy(scene.api.policies[POLICY])
+        document["metadata"] |= {"name": f"p{number}", "uid": f"uid-{number + 2}"}
+        document["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:{number:02}Z"
+        scene.api.policies[f"{ROOT}/profilepolicies/p{number}"] = document
+        scene.engine.note(document)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    scene.tell("llama")
+    await scene.engine.turn()
+    counting.cancel()
+    assert turns > 40, "others had the loop between two policies"
+    apart = {policy.name for policy in scene.engine.policies.values() if not policy.is_one_too_many}
+    assert apart == {"starved", "p0", "p1"}
+    left_out = next(policy for policy in scene.engine.policies.values() if policy.name == "p5")
+    conditions = {one["type"]: one["reason"] for one in left_out.build_status(scene.now)["conditions"]}
+    assert conditions == {"Ready": "TooManyPolicies", "Stalled": "TooManyPolicies"}
+    assert not left_out.log.captures

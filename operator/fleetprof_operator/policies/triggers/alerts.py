@@ -1,6 +1,7 @@
 """What Alertmanager sends (webhook, version 4), read within limits: which alert fires about which job.
 
-Guarantees: pure; a body that is no such message is an `InvalidMessage`; left out are alerts that say neither a job nor
+Guarantees: pure; a body that is no such message is an `InvalidMessage`; no series of one namespace speaks of another,
+but those of our own operator; left out are alerts that say neither a job nor
 a pod, those that are resolved, and our own about reports, each of which would bring about the next one; of alike alerts
 about one job the first counts. Source: Alertmanager, configuration of `webhook_config`.
 """
@@ -46,8 +47,11 @@ class _Message(msgspec.Struct):
     version: str = "4"
 
 
-def read_alerts(body: bytes) -> list[FiringAlert]:
-    """The alerts that fire, each about another job or by another name. Raises InvalidMessage."""
+def read_alerts(body: bytes, own_namespace: str = "") -> list[FiringAlert]:
+    """The alerts that fire, each about another job or by another name. Raises InvalidMessage.
+
+    `own_namespace`: the operator's. What was scraped there alone may speak of another namespace.
+    """
     try:
         message = msgspec.json.decode(body, type=_Message)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -58,16 +62,21 @@ def read_alerts(body: bytes) -> list[FiringAlert]:
         raise InvalidMessage(f"the message has {len(message.alerts)} alerts; at most {MOST_ALERTS} are read")
     found: dict[tuple[str, ...], FiringAlert] = {}
     for alert in message.alerts:
-        if alert.status == "firing" and (read := _read(alert)) is not None:
+        if alert.status == "firing" and (read := _read(alert, own_namespace)) is not None:
             found.setdefault((read.name, read.namespace, read.kind, read.workload, read.pod), read)
     return list(found.values())
 
 
-def _read(alert: _Alert) -> FiringAlert | None:
+def _read(alert: _Alert, own_namespace: str) -> FiringAlert | None:
     labels = {name: value[:_MOST_TEXT] for name, value in alert.labels.items()}
-    # A scrape that does not honour the labels of what it scrapes renames them.
-    namespace = labels.get("exported_namespace") or labels.get("namespace", "")
-    pod = labels.get("exported_pod") or labels.get("pod", "")
+    namespace, pod = labels.get("namespace", ""), labels.get("pod", "")
+    # A scrape that does not honour the labels of what it scrapes renames them. Anybody's pod can have such labels: its
+    # `namespace` says whose it is, and it speaks of its own alone.
+    if exported := labels.get("exported_namespace"):
+        if namespace == own_namespace:
+            namespace, pod = exported, labels.get("exported_pod", "")
+        elif exported != namespace:
+            return None
     kind, workload = labels.get("kind", ""), labels.get("workload", "")
     name = labels.get("alertname", "")
     if not name or name == REPORT_ALERT or not namespace or not (pod or (kind and workload)):

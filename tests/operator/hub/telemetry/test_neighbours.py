@@ -67,7 +67,7 @@ def make_hub() -> Callable[..., Hub]:
     return lambda **more: Hub(store=MemoryStore(), clock=lambda: 10**18, **more)
 
 
-def told(snapshot: object) -> set[tuple[str, str]]:
+def series_of(snapshot: object) -> set[tuple[str, str]]:
     return {
         (sample.labels["namespace"], sample.labels["workload"])
         for metric in snapshot.collect()  # type: ignore[attr-defined]
@@ -84,7 +84,7 @@ async def test_a_pod_that_comes_again_as_another_keeps_one_set_of_rows(make_hub:
     assert sum(board.rank_count for board in boards) == PODS * RANKS + 8
     assert len(boards) == PODS + 1
     assert hub.count_kept_bytes() > TELEMETRY_BYTES * (PODS * RANKS + 8)
-    assert ("team", "llama") in told(await take_snapshot(hub.telemetry))
+    assert ("team", "llama") in series_of(await take_snapshot(hub.telemetry))
     await hub.close()
 
 
@@ -110,8 +110,8 @@ async def test_where_not_all_can_be_told_each_namespace_has_its_share(make_hub: 
     for namespace in ("a", "b"):
         await dial(hub, hello_of(namespace, f"{namespace}-pod", namespace, "small", 1, labels=True))
     snapshot = await take_snapshot(hub.telemetry)
-    assert {("a", "small"), ("b", "small")} <= told(snapshot)
-    assert len(told(snapshot)) == MOST_WORKLOADS
+    assert {("a", "small"), ("b", "small")} <= series_of(snapshot)
+    assert len(series_of(snapshot)) == MOST_WORKLOADS
     ranks = {
         (sample.labels["namespace"], sample.labels["workload"], sample.labels["rank"])
         for metric in snapshot.collect()

@@ -58,9 +58,18 @@ def test_each_alert_about_a_job_counts_once(given: list[dict[str, Any]], number:
     assert len(read_alerts(message(*given))) == number
 
 
-def test_labels_that_a_scrape_renamed_are_those_of_the_job() -> None:
-    (read,) = read_alerts(message(alert(namespace="monitoring", exported_namespace="team", pod="x", exported_pod="p")))
+def test_labels_that_a_scrape_of_ours_renamed_are_those_of_the_job() -> None:
+    given = alert(namespace="fleetprof", exported_namespace="team", pod="x", exported_pod="p")
+    (read,) = read_alerts(message(given), "fleetprof")
     assert (read.namespace, read.pod) == ("team", "p")
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("own_namespace", ["fleetprof", ""])
+def test_a_series_of_one_namespace_speaks_of_no_other(own_namespace: str) -> None:
+    assert read_alerts(message(alert(namespace="mallory", exported_namespace="team")), own_namespace) == []
+    (read,) = read_alerts(message(alert(namespace="mallory", exported_namespace="mallory", pod="own")), own_namespace)
+    assert (read.namespace, read.pod) == ("mallory", "own")
 
 
 @pytest.mark.parametrize(
