@@ -11,7 +11,9 @@ RUN mkdir /project && sed '/^\[tool\.ruff\]/,$d' /whole/pyproject.toml >/project
 FROM ${BASE} AS build
 # PIP_CERT, and SSL_CERT_FILE below: for builds behind a proxy with a certificate authority of its own.
 ARG PIP_CERT
-RUN python3 -m venv /uv && /uv/bin/pip install --quiet --no-cache-dir --disable-pip-version-check uv==0.13.8
+COPY .ci/uv.txt /uv.txt
+RUN python3 -m venv /uv && /uv/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes \
+    -r /uv.txt
 WORKDIR /build
 COPY --from=project /project/ ./
 ENV UV_PROJECT_ENVIRONMENT=/opt/fleetprof UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1 \
