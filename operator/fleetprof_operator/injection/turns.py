@@ -12,8 +12,11 @@ from typing import Any, Final, TypeVar
 
 WORKERS: Final = 1
 """A second one would take the interpreter from the event loop, and do no more work."""
-MOST_WAITING: Final = 512
-MOST_WAITING_OF_ONE: Final = 64
+MOST_WAITING: Final = 1024
+MOST_WAITING_OF_ONE: Final = 384
+"""Pods of a namespace with a quota wait for one look at it, and then come at once: a Job of some hundred is no attack.
+Others are no worse off, as theirs come in between.
+"""
 
 _Result = TypeVar("_Result")
 _Work = tuple["asyncio.Future[Any]", Callable[[], Any]]

@@ -216,3 +216,14 @@ async def test_the_requester_of_our_own_kinds_is_noted(world: World) -> None:
         response = (await answer.json())["response"]
     (operation,) = json.loads(base64.b64decode(response["patch"]))
     assert operation["value"] == {"fleetprof.io/requested-by": "ada"}
+
+
+async def test_a_storm_of_pods_under_a_quota_is_injected_whole(world: World) -> None:
+    """All wait for one look at the quota, and come to their turn at once."""
+    amounts = {"requests.cpu": "1000", "requests.memory": "1000Gi"}
+    world.objects["resourcequotas"] = [{"spec": {"hard": amounts}, "status": {"hard": amounts, "used": {}}}]
+    world.delay_s = 0.2
+    pod = {"metadata": {"generateName": "t-"}, "spec": {"containers": [
+        {"name": "train", "image": "x", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]}}  # fmt: skip
+    answers = await asyncio.gather(*(world.ask(pod) for _ in range(150)))
+    assert sum("patch" in answer for answer in answers) == len(answers)
