@@ -298,7 +298,7 @@ def test_prometheus_is_sent_to_the_metrics_of_operator_webhook_and_web_ui() -> N
         for port in service["spec"]["ports"]
         if port["name"] == endpoint["port"]
     }
-    assert ports == {"fleetprof-metrics": 8080, "fleetprof-webhook": 8080, "fleetprof-webui": 8080}
+    assert ports == {"fleetprof-metrics": 8080, "fleetprof-webhook": 8080, "fleetprof-webui": 8082}
 
 
 def test_an_ingress_leads_the_host_of_the_address_to_the_pages() -> None:

@@ -6,6 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
+from fleetprof_webui.app import create_application
+from fleetprof_webui.routes import health
+from starlette.testclient import TestClient
 from webui.conftest import HOST, ORIGIN, WRITE, Site
 
 CLOSED = [
@@ -27,6 +31,16 @@ def test_nothing_of_a_capture_is_shown_to_a_stranger(stranger: Site, path: str) 
 @pytest.mark.parametrize("path", OPEN)
 def test_what_names_nobody_is_open(stranger: Site, path: str) -> None:
     assert stranger.client.get(path).status_code == 200
+
+
+def test_in_a_cluster_metrics_are_at_a_port_of_their_own(stranger: Site) -> None:
+    with TestClient(create_application(None, hosts=[HOST], metrics=False), base_url=ORIGIN) as pages:
+        assert pages.get("/healthz").status_code == 200
+        assert pages.get("/metrics", headers={"Accept": "application/json"}).status_code == 404
+    alone = FastAPI()
+    alone.include_router(health.metrics_router)
+    alone.state = stranger.client.app.state  # type: ignore[attr-defined]
+    assert "fleetprof_webui" in TestClient(alone).get("/metrics").text
 
 
 @pytest.mark.attack

@@ -74,6 +74,7 @@ def process(provider: Issuer, cluster: ApiServer, tmp_path_factory: pytest.TempP
         "PUBLIC_URL": f"http://localhost:{port}",
         "LISTEN": f"127.0.0.1:{port}",
         "HTTP_LISTEN": f"127.0.0.1:{probes}",
+        "METRICS_LISTEN": "127.0.0.1:0",
         "OIDC_ISSUER_URL": provider.issuer,
         "OIDC_CLIENT_ID": CLIENT,
         "OIDC_CLIENT_SECRET_FILE": folder / "secret",
