@@ -123,7 +123,7 @@ ON_AN_API_SERVER = $$(grep -rlE 'pytest\.mark\.cluster\b' tests --include='test_
 # The releases that tests/e2e/kubernetes/cluster/places.py names.
 OLDER = $$(PYTHONPATH=tests/e2e/kubernetes $(PYTHON) -c 'from cluster.places import OLDER; print(*OLDER)')
 
-nightly: nightly-older nightly-gitops nightly-e2e  ## Run what takes too long for `make test`: older API servers, two nodes, enforced policies
+nightly: nightly-older nightly-gitops nightly-operator nightly-e2e  ## Run what takes too long for `make test`: older API servers, two nodes, enforced policies
 
 nightly-older: base webui  ## Run the tests on an API server alone on the older releases of Kubernetes
 	$(CLUSTER) api-server
@@ -137,6 +137,9 @@ nightly-older: base webui  ## Run the tests on an API server alone on the older 
 nightly-gitops: base  ## Ask Flux's own code how our objects stand, and Argo CD's and Flux's CRDs about the docs
 	$(CLUSTER) api-server
 	$(PYTHON) -m pytest -m nightly tests/operator/test_git_tools.py $(PYTEST_ARGS)
+
+nightly-operator: base  ## Run 1,000 requests that wait, and sidecars of earlier commits with the hub of this one
+	$(PYTHON) -m pytest -m nightly tests/operator/test_waiting_requests.py tests/e2e/test_earlier_sidecars.py $(PYTEST_ARGS)
 
 nightly-e2e: torch webui  ## Run all tests on a real Kubernetes, those that run at night too
 	-$(CLUSTER) programs
@@ -231,4 +234,4 @@ base:  ## Install all commands into .venv, without PyTorch
 torch:  ## Install all commands and PyTorch into .venv (5 GB)
 	$(UV) sync --frozen --all-extras
 
-.PHONY: nightly nightly-older nightly-gitops nightly-e2e $(BUILDS) $(TESTS) part/jobs part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch bench-ui screenshots
+.PHONY: nightly nightly-older nightly-gitops nightly-operator nightly-e2e $(BUILDS) $(TESTS) part/jobs part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch bench-ui screenshots

@@ -101,4 +101,4 @@ def set_up_logging(level: str) -> None:
     handler.addFilter(Repetitions())
     logging.basicConfig(level="INFO" if level == "debug" else level.upper(), handlers=[handler], force=True)
     for package in _OURS:
-        logging.getLogger(package).setLevel(level.upper())
+        logging.getLogger(package).setLevel(logging.DEBUG if level == "debug" else logging.NOTSET)
