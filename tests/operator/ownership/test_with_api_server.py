@@ -73,12 +73,15 @@ async def test_a_replica_that_is_cut_off_serves_no_more_when_another_does(ground
     async with SeverableWay(first.api) as way:
         first.start_operator(way.kubeconfig())
         await first.until(lambda: "the hub listens" in first.log(), "the first to serve")
+        first_port = int(first.arguments[-1].rpartition(":")[2])
         grounds.append(standing_by)
         standing_by.start_operator()
         await first.until(lambda: not standing_by.find_obstacle(), "the other to stand by")
         way.is_severed = True
-        await first.until(lambda: "the hub listens" in standing_by.log(), "the other to serve")
+        await first.until(lambda: "this process serves" in standing_by.log(), "the other to serve")
         assert "this process ends, because another serves" in first.log()
+        with pytest.raises(ConnectionRefusedError):  # before the other began: two hubs would order the same ranks
+            await asyncio.open_connection("127.0.0.1", first_port)
         await first.until(lambda: not first.is_running(), "the first to be over")
 
 
