@@ -10,7 +10,7 @@ from fleetprof_operator.health import STALLED_QUEUE_S, Health
 from fleetprof_operator.hub.storage import store_probe
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
 from fleetprof_operator.hub.storage.store_probe import StoreProbe
-from fleetprof_store.base import StoreError
+from fleetprof_store.base import Store, StoreError
 from fleetprof_store.memory import MemoryStore
 
 
@@ -28,7 +28,7 @@ class ProbedStore(MemoryStore):
         super().put(key, b"something" if self.loses else data)
 
 
-def probe(store: MemoryStore) -> StoreProbe:
+def probe(store: Store) -> StoreProbe:
     return StoreProbe(StoreCalls(store), "fleetprof-system")
 
 
@@ -83,3 +83,18 @@ async def test_what_is_wrong_is_said_and_what_concerns_all_takes_readiness(
     assert says in health.find_trouble()
     assert bool(health.find_trouble()) == bool(says)
     assert bool(health.find_stall()) == unready
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize(
+    ("bucket", "secret_key", "says"),
+    [("", "", ""), ("nonesuch", "", "does not exist; create it"), ("", "not-the-key", "SignatureDoesNotMatch")],
+    ids=["right", "no bucket", "wrong key"],
+)
+async def test_a_wrong_bucket_or_key_of_a_real_store_is_told(
+    bucket: str, secret_key: str, says: str, s3_server: Any
+) -> None:
+    store = s3_server.make_store(bucket or s3_server.make_bucket(), secret_key=secret_key)
+    trouble = await probe(store).look()
+    assert says in trouble
+    assert bool(trouble) == bool(says)
