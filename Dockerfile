@@ -11,7 +11,7 @@ RUN mkdir /project && sed '/^\[tool\.ruff\]/,$d' /whole/pyproject.toml >/project
 FROM ${BASE} AS build
 # PIP_CERT, and SSL_CERT_FILE below: for builds behind a proxy with a certificate authority of its own.
 ARG PIP_CERT
-COPY .ci/uv.txt /uv.txt
+COPY .github/uv.txt /uv.txt
 RUN python3 -m venv /uv && /uv/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --require-hashes \
     -r /uv.txt
 WORKDIR /build
