@@ -14,7 +14,8 @@ from fleetprof_analyzer.trace.trace import Int64s
 
 def find_worker_starts(view: RankView) -> KnownCause | None:
     """The iterations in which workers start; where it is all of them, the starts themselves."""
-    shown = look_for(view, WORKERS_START)
+    # One sample proves a start; how long that takes is told by its iteration.
+    shown = look_for(view, WORKERS_START, least=1)
     each = view.each_ns(shown.spans)
     starts = each > 0
     if not starts.any():

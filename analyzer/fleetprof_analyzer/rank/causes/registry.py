@@ -72,7 +72,7 @@ CAUSE_RULES: Final = (
         "unused_parameters",
         "rows `torch.distributed.ddp.reducer::search_unused_parameters`, which are there with this option alone",
         find_unused_parameters,
-        10,
+        2,
         "causes/unused_searched",
         ("python", "launch_bound"),
     ),

@@ -1,7 +1,7 @@
 """What the code on the thread's stack proves: the time in which it was there, and the line that led to it.
 
-A sample stands for the time since the one before (`host.track`). Guarantees: pure; one sample alone proves nothing;
-without samples nothing is proven.
+A sample stands for the time since the one before (`host.track`). Guarantees: pure; one sample alone
+proves nothing of how long it took; without samples nothing is proven.
 """
 
 import itertools
@@ -22,7 +22,7 @@ from fleetprof_analyzer.rank.host.track import read_track
 from fleetprof_analyzer.trace.intervals import Union, covered, union, without
 from fleetprof_analyzer.trace.own_code import FOUNDATION, OWN, tell_owner
 
-_LEAST_SAMPLES: Final = 2
+LEAST_SAMPLES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,10 @@ class CodeTime:
     place: PlaceInCode | None
 
 
-def look_for(view: RankView, kinds: Sequence[Frames], *, below_own: bool = False) -> CodeTime:
-    """The samples in the iterations whose stack is one of these kinds; empty spans of less than two.
+def look_for(
+    view: RankView, kinds: Sequence[Frames], *, below_own: bool = False, least: int = LEAST_SAMPLES
+) -> CodeTime:
+    """The samples in the iterations whose stack is one of these kinds; empty spans of fewer than `least`.
 
     `below_own`: only what the user's own code has called counts, not what has called it.
     """
@@ -47,7 +49,7 @@ def look_for(view: RankView, kinds: Sequence[Frames], *, below_own: bool = False
     at = [moment for moment, stack in pairs if stack in shown]
     inside = covered(track.at_ns - 1, view.whole)
     rows = np.flatnonzero(np.isin(track.at_ns, np.array(at, np.int64)) & inside & (track.chain >= 0))
-    if len(rows) < _LEAST_SAMPLES:
+    if len(rows) < least:
         return CodeTime(NOTHING, None)
     # Nothing is known of the iteration before: what a sample stands for begins in its own.
     starts = np.array([one.start_ns for one in view.iterations], np.int64)
@@ -60,7 +62,7 @@ def look_for(view: RankView, kinds: Sequence[Frames], *, below_own: bool = False
         if tell_owner((chain := track.chains[number])[0][0]) != FOUNDATION
     ]
     # What the collector took of that time is its own.
-    return CodeTime(without(spans, find_collections(samples)), find_place(found, _LEAST_SAMPLES))
+    return CodeTime(without(spans, find_collections(samples)), find_place(found, least))
 
 
 def in_stacks(name: KnownCauseName, kinds: Sequence[Frames]) -> Callable[[RankView], KnownCause | None]:

@@ -104,6 +104,14 @@ def test_one_sample_proves_nothing() -> None:
     assert not proven(loop)
 
 
+def test_one_sample_proves_a_start_of_workers() -> None:
+    loop = WrittenLoop()
+    loop.look(31, FORK, START, ITERATE, TRAIN)
+    loop.look_all_along()
+    (found,) = proven(loop)
+    assert (found.cause, found.iterations) == ("workers_started", 1)
+
+
 def test_a_checkpoint_beside_the_work_of_the_device_costs_nothing() -> None:
     loop = WrittenLoop(gpu=True)
     for at in (36, 37, 38):  # the kernel runs from 36 to 38.4
