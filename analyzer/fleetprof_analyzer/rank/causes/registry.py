@@ -14,8 +14,8 @@ from fleetprof_analyzer.rank.causes.compilation import find_compilations
 from fleetprof_analyzer.rank.causes.evaluation import find_evaluation
 from fleetprof_analyzer.rank.causes.few_cores import find_few_cores
 from fleetprof_analyzer.rank.causes.gradient_reductions import find_repeated_reductions
-from fleetprof_analyzer.rank.causes.known_code import LOGS, SAVES
-from fleetprof_analyzer.rank.causes.loader_workers import find_worker_starts
+from fleetprof_analyzer.rank.causes.known_code import LOGS, SAVES, WORKERS_START
+from fleetprof_analyzer.rank.causes.pauses import in_pauses
 from fleetprof_analyzer.rank.causes.rank_view import RankView
 from fleetprof_analyzer.rank.causes.small_collectives import find_small_collectives
 from fleetprof_analyzer.rank.causes.stacks import in_stacks
@@ -98,15 +98,16 @@ CAUSE_RULES: Final = (
         "workers_started",
         "iterations in which samples show the DataLoader starting or ending worker processes: what these take longer "
         "than the others",
-        find_worker_starts,
+        in_pauses("workers_started", WORKERS_START),
         30,
         "causes/short_epochs",
         ("data_loading", "python", "long_iterations"),
     ),
     CauseRule(
         "checkpoint",
-        "`torch.save`, `torch.distributed.checkpoint` or safetensors on the stack of samples",
-        in_stacks("checkpoint", SAVES),
+        "iterations in which samples show `torch.save`, `torch.distributed.checkpoint` or safetensors at work: what "
+        "these take longer than the others",
+        in_pauses("checkpoint", SAVES),
         30,
         "causes/checkpoints",
         ("python", "synchronization", "exposed_copies", "long_iterations"),

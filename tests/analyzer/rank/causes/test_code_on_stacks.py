@@ -97,19 +97,20 @@ def test_code_that_does_something_else(stack: tuple[CodePlace, ...]) -> None:
     assert not proven(looked(*stack))
 
 
-def test_one_sample_proves_nothing() -> None:
+def test_one_sample_of_what_may_be_short_proves_nothing() -> None:
     loop = WrittenLoop()
-    loop.look(31, SAVE, TRAIN)
+    loop.look(31, EMIT, TRAIN)
     loop.look_all_along()
     assert not proven(loop)
 
 
-def test_one_sample_proves_a_start_of_workers() -> None:
+@pytest.mark.parametrize(("stack", "cause"), [((FORK, START, ITERATE), "workers_started"), ((SAVE,), "checkpoint")])
+def test_one_sample_proves_a_pause_that_nothing_else_makes(stack: tuple[CodePlace, ...], cause: str) -> None:
     loop = WrittenLoop()
-    loop.look(31, FORK, START, ITERATE, TRAIN)
+    loop.look(31, *stack, TRAIN)
     loop.look_all_along()
     (found,) = proven(loop)
-    assert (found.cause, found.iterations) == ("workers_started", 1)
+    assert (found.cause, found.iterations) == (cause, 1)
 
 
 def test_a_checkpoint_beside_the_work_of_the_device_costs_nothing() -> None:
