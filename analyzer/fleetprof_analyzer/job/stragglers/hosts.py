@@ -14,7 +14,8 @@ from fleetprof_api.report.report import Rank
 from fleetprof_api.report.stragglers import Cause, LateHost, Straggler, Stragglers
 
 from fleetprof_analyzer.job.stragglers.judgement.judgement import Judgement
-from fleetprof_analyzer.job.stragglers.lateness.late_hosts import FEWEST, NEARLY_ALL
+from fleetprof_analyzer.job.stragglers.lateness.late_hosts import FEWEST_RANKS
+from fleetprof_analyzer.job.stragglers.thresholds import MOST
 
 _OF_RANKS: Final = ("straggler", "slow_link")
 """Verdicts that blame the ranks which they name; a heavy stage has more to do, wherever it runs."""
@@ -52,7 +53,7 @@ def _find_late(found: Stragglers, hosts: Mapping[int, str]) -> list[LateHost]:
         late.setdefault(one.host, []).append(one)
     whole = {
         host: ranks for host, ranks in late.items()
-        if host and len(ranks) >= max(FEWEST, NEARLY_ALL * captured[host])
+        if host and len(ranks) >= max(FEWEST_RANKS, MOST * captured[host])
     }  # fmt: skip
     others = len(captured) - len(whole)
     if not others:
@@ -73,4 +74,4 @@ def _find_late(found: Stragglers, hosts: Mapping[int, str]) -> list[LateHost]:
 def _common_cause(ranks: Sequence[Straggler]) -> Cause:
     """That of nearly all of them, else several."""
     cause, count = Counter(one.cause for one in ranks).most_common(1)[0]
-    return cause if count >= NEARLY_ALL * len(ranks) else "mixed"
+    return cause if count >= MOST * len(ranks) else "mixed"

@@ -18,16 +18,20 @@ from fleetprof_analyzer.job.stragglers.lateness.reference import take_off
 from fleetprof_analyzer.job.stragglers.lateness.turns import find_likeliest_order, iterations_to_decide, measure_turns
 from fleetprof_analyzer.job.stragglers.moving_pauses import pauses_move
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
-from fleetprof_analyzer.job.stragglers.thresholds import FEWEST_SAMPLED, HALF, LEAST, USUAL
+from fleetprof_analyzer.job.stragglers.thresholds import (
+    FEW_ITERATIONS,
+    HALF,
+    LEAST,
+    LEAST_BESIDE_NOISE,
+    LEAST_PAUSE,
+    MOST,
+    USUAL,
+)
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _LEAST_STAGE_EXCESS: Final = 0.08
-_LEAST_MOVING_GAIN: Final = 0.05
-_MOST_OF_RANK: Final = 0.75
 _PAUSE_DEVIATIONS: Final = 9.0  # median absolute ones, six standard deviations of noise
-_LEAST_PAUSE: Final = 0.02  # of the own time
 _PAUSES: Final[tuple[Cause, ...]] = ("garbage_collection", "data_loading", "host")
-_LEAST_GAIN_OF_TURNS: Final = 0.02  # of what no noise does
 # By waits for a core; in the order in which they are looked at.
 _MOST_EXPLAINED: Final[dict[Cause, float]] = {
     "garbage_collection": 0.5, "data_loading": 0.5, "host": 0.5, "unequal_work": 0.2,
@@ -90,7 +94,7 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         found[regular] = np.where(above > np.maximum(limit, least_pause_ns), np.rint(usual), times[regular])
         return found
 
-    least_pause_ns = _LEAST_PAUSE * float(np.median(table.own_ns))
+    least_pause_ns = LEAST_PAUSE * float(np.median(table.own_ns))
     even_roles = replay.with_times(shared_by_role(replay.work_ns), shared_by_role(replay.host_ns), inside)
     even = replay.with_times(shared_by_all(replay.work_ns, always), shared_by_all(replay.host_ns, always), regular)
     busy_ns = np.minimum(replay.parts_ns["busy"], replay.work_ns)
@@ -107,9 +111,9 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
     order = find_likeliest_order(table, replay.matched.iterations)
     turns = measure_turns(table, order)
     turns_gain = 0.0 if turns is None else 1 - _total_without(replay, table, turns) / measured
-    by_turns = turns_gain >= _LEAST_GAIN_OF_TURNS
+    by_turns = turns_gain >= LEAST_PAUSE
     moves: Cause | None = "host" if by_turns else None
-    if not by_turns and moving_gain >= _LEAST_MOVING_GAIN and _is_of_several(table.own_ns):
+    if not by_turns and moving_gain >= LEAST_BESIDE_NOISE and _is_of_several(table.own_ns):
         moves = _find_moving(replay, table, on_host=any(one.kind == "cpu" for one in replay.matched.ranks))
     if by_turns:
         moving_gain = turns_gain
@@ -118,7 +122,7 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
     elif moves == "unequal_work":
         # The work alone is shared out: late batches and pauses stay where they are.
         moving_gain = (measured - float(outcome.total_ns[4])) / measured
-        moves = moves if moving_gain >= _LEAST_MOVING_GAIN else None
+        moves = moves if moving_gain >= LEAST_BESIDE_NOISE else None
     heaviest: list[int] = []
     excess = 0.0
     if len(roles) > 1:
@@ -192,7 +196,7 @@ def _is_of_several(own_ns: Int64s) -> bool:
     lost, rank = above.max(axis=0), above.argmax(axis=0)
     of_rank = np.bincount(rank, lost, len(above))
     total = float(lost.sum())
-    return float(lost.max()) <= HALF * total and float(of_rank.max()) <= _MOST_OF_RANK * total
+    return float(lost.max()) <= HALF * total and float(of_rank.max()) <= MOST * total
 
 
 def _total_without(replay: Replay, table: OwnTime, beyond_ns: Floats) -> float:
@@ -214,7 +218,7 @@ def _find_moving(replay: Replay, table: OwnTime, *, on_host: bool) -> Cause | No
     alike = _all_alike(table)
     if not on_host:
         return None if alike and most == "unequal_work" else most
-    if table.own_ns.shape[1] < FEWEST_SAMPLED:
+    if table.own_ns.shape[1] < FEW_ITERATIONS:
         return None
     # Work on a host that others use is always restless: what pauses is looked at first.
     for cause, limit in _MOST_EXPLAINED.items():

@@ -13,7 +13,7 @@ from fleetprof_analyzer.job.stragglers.lateness.movement import explained_share,
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.place import positions_of
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
-from fleetprof_analyzer.job.stragglers.thresholds import FEWEST_SAMPLED, HALF, USUAL
+from fleetprof_analyzer.job.stragglers.thresholds import FEW_ITERATIONS, HALF, USUAL
 from fleetprof_analyzer.rank.host.by_iteration import find_late_place
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
@@ -84,7 +84,7 @@ def _sampled(table: OwnTime) -> Bools | None:
     if not table.waited_ns.shape == table.ran_ns.shape == table.own_ns.shape:
         return None
     known: Bools = np.asarray(np.isfinite(table.waited_ns) & np.isfinite(table.ran_ns))
-    return known if (known.sum(axis=1) >= FEWEST_SAMPLED).all() else None
+    return known if (known.sum(axis=1) >= FEW_ITERATIONS).all() else None
 
 
 def _in_one_line(replay: Replay, rank: int, long: Bools, pauses_ns: Int64s) -> bool:

@@ -12,11 +12,10 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
-from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, LEAST, SIGMA
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, LEAST, OUTLIER, SIGMA
 from fleetprof_analyzer.trace.trace import Int64s
 
 _LEAST_SPREAD: Final = 0.08
-_SPREADS: Final = 6.0
 _LEAST_FACTOR: Final = 1.3
 _ANY_STAGE: Final = "any stage"
 
@@ -141,7 +140,7 @@ def _is_slow(
 ) -> bool:
     others = np.array([middle[other] for other in middle if other != key and families[other] == families[key]])
     deviation = SIGMA * float(np.median(np.abs(others - np.median(others)))) if len(others) > 1 else 0.0
-    limit = max(_SPREADS * max(deviation, _LEAST_SPREAD), float(np.log(_LEAST_FACTOR)))
+    limit = max(OUTLIER * max(deviation, _LEAST_SPREAD), float(np.log(_LEAST_FACTOR)))
     return value > limit and operations >= FEWEST
 
 

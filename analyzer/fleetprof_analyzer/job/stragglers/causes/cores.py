@@ -13,10 +13,9 @@ from fleetprof_analyzer.job.stragglers.causes.operators import measure_stretch
 from fleetprof_analyzer.job.stragglers.causes.peers import excess
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
-from fleetprof_analyzer.job.stragglers.thresholds import HALF
+from fleetprof_analyzer.job.stragglers.thresholds import CLEARLY, HALF
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
 
-_MUCH_MORE: Final = 1.5
 _LONGER_TURNS: Final = 2.0
 _FULL_PERMILLE: Final = 900
 _LEAST_STRETCH: Final = 0.3  # of the peers' operators
@@ -35,7 +34,7 @@ def find_contention(table: OwnTime, candidate: Candidate, total: float, operator
     if np.isfinite(waited) and waited > 0:
         share = usually_waited / usually_ran if usually_ran > 0 else 0.0
         # Who runs longer is also taken off the core more often, and waits longer each time than who just woke up.
-        longer = _LONGER_TURNS if ran >= _MUCH_MORE * usually_ran else 1.0
+        longer = _LONGER_TURNS if ran >= CLEARLY * usually_ran else 1.0
         more_to_do = longer * max(ran - usually_ran, 0.0) * share if np.isfinite(ran) else 0.0
         by_others = waited - usually_waited - more_to_do
         shown = Evidence(

@@ -18,7 +18,7 @@ from fleetprof_analyzer.trace.trace import Bools
 _SLOWER_CLOCK: Final = 0.97
 _LEAST_AT_SPEED: Final = 0.1  # of what it took
 _CLEAR_SHARE: Final = 0.9
-_LEAST_GONE: Final = 2
+LEAST_GONE: Final = 2
 NOTHING_LEFT: Final = 0.05  # of what is usual for the late iterations
 
 
@@ -80,5 +80,5 @@ def comes_and_goes(excess: Floats, candidate: Candidate, *, beside_peers: bool) 
     edges = int(np.abs(np.diff(slow.astype(np.int8))).sum())
     # The first iteration lies at the window's edge.
     is_gone = beside_peers and bool((np.abs(excess[1:]) < NOTHING_LEFT * high).any())
-    goes = is_gone or fast.sum() >= _LEAST_GONE
+    goes = is_gone or fast.sum() >= LEAST_GONE
     return bool(goes and (edges <= 2 or (fast | slow).mean() >= _CLEAR_SHARE))

@@ -22,7 +22,7 @@ from fleetprof_analyzer.job.stragglers.causes.operators import (
 )
 from fleetprof_analyzer.job.stragglers.causes.pauses import find_collections
 from fleetprof_analyzer.job.stragglers.causes.rhythm import find_rhythm
-from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import SAME_COUNT, describe_same_sizes
+from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import describe_same_sizes
 from fleetprof_analyzer.job.stragglers.causes.unequal_work import (
     compare_operators,
     find_more_on_device,
@@ -30,7 +30,7 @@ from fleetprof_analyzer.job.stragglers.causes.unequal_work import (
 )
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
-from fleetprof_analyzer.job.stragglers.thresholds import HALF
+from fleetprof_analyzer.job.stragglers.thresholds import HALF, SAME_COUNT
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 
 _PER_ITERATION: Final = "ns per iteration"

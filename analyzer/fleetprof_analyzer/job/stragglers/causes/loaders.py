@@ -11,10 +11,9 @@ import numpy as np
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, least_z
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
-from fleetprof_analyzer.job.stragglers.thresholds import LASTING, LEAST, SIGMA
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, LEAST, MOST, SIGMA
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
-_LEAST_OTHERS: Final = 3
 _LEAST_SPREAD: Final = 0.1  # of what loading takes on the others: their stages differ
 
 
@@ -25,11 +24,11 @@ def loading_ns(table: OwnTime) -> Int64s:
 
 def can_compare_loaders(table: OwnTime) -> bool:
     """Whether enough ranks load data to tell who is slow at it."""
-    return int(_load(table).sum()) > _LEAST_OTHERS
+    return int(_load(table).sum()) > FEWEST
 
 
 def _load(table: OwnTime) -> Bools:
-    return np.asarray((loading_ns(table) > 0).mean(axis=1) >= LASTING)
+    return np.asarray((loading_ns(table) > 0).mean(axis=1) >= MOST)
 
 
 def find_slow_loaders(replay: Replay, table: OwnTime) -> tuple[list[Candidate], dict[int, tuple[Int64s, Int64s]]]:
@@ -41,14 +40,14 @@ def find_slow_loaders(replay: Replay, table: OwnTime) -> tuple[list[Candidate], 
     for rank in np.flatnonzero(loads):
         others = np.flatnonzero(loads)
         others = others[others != rank]
-        if len(table.peers(int(rank))) or len(others) < _LEAST_OTHERS:
+        if len(table.peers(int(rank))) or len(others) < FEWEST:
             continue
         middle = float(np.median(usual[others]))
         spread = max(SIGMA * float(np.median(np.abs(usual[others] - middle))), _LEAST_SPREAD * middle)
         own = max(float(np.median(table.own_ns[rank])), 1.0)
         above = loading[rank] - middle
         late = above > max(LEAST * own, least_z(len(others)) * spread)
-        if late.mean() < LASTING:
+        if late.mean() < MOST:
             continue
         found.append(Candidate(int(rank), "persistent", float(np.median(above)) / own, late, by="loader"))
         wanted[int(rank)] = _with_loading(replay, int(rank), middle / float(usual[rank]), bool(hosts))

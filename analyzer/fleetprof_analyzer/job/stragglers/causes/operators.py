@@ -16,17 +16,15 @@ from fleetprof_api.report.stragglers import Evidence
 
 from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import (
     MOST_SHOWN,
-    SAME_COUNT,
     Sizes,
     compare_sizes,
     describe_sizes,
 )
+from fleetprof_analyzer.job.stragglers.thresholds import LEAST_ON_HOST, MUCH_MORE, SAME_COUNT
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 
-_LEAST_MORE: Final = 0.2  # work of the batch over that of the peers
 _MOST_OF_PARAMETERS: Final = 0.35  # of that, in operators of the parameters
 _LEAST_SHARED: Final = 4  # names of operators
-_LEAST_EXCEEDING: Final = 0.1  # of the excess
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ class OperatorWork:
         """Whether it was given more to do of the same, and is not just slower."""
         if self.sizes is not None:
             return bool(self.sizes.larger)
-        return self.batch - 1 >= _LEAST_MORE and self.parameters - 1 <= _MOST_OF_PARAMETERS * (self.batch - 1)
+        return self.batch - 1 >= MUCH_MORE and self.parameters - 1 <= _MOST_OF_PARAMETERS * (self.batch - 1)
 
 
 def compare_work(
@@ -158,7 +156,7 @@ def find_exceeding(
         found.append(
             Exceeding(name, *(value / max(iterations, 1) for value in (time_ns, usual_ns, calls, usual_calls)))
         )
-    found = [one for one in found if one.more_ns >= max(_LEAST_EXCEEDING * excess_ns, 1)]
+    found = [one for one in found if one.more_ns >= max(LEAST_ON_HOST * excess_ns, 1)]
     return sorted(found, key=lambda one: -one.more_ns)[:MOST_SHOWN]
 
 

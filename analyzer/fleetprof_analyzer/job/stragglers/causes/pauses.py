@@ -9,16 +9,12 @@ from typing import Final
 import numpy as np
 from fleetprof_api.report.stragglers import Evidence
 
-from fleetprof_analyzer.job.stragglers.causes.devices import NOTHING_LEFT
+from fleetprof_analyzer.job.stragglers.causes.devices import LEAST_GONE, NOTHING_LEFT
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
-from fleetprof_analyzer.job.stragglers.thresholds import HALF
+from fleetprof_analyzer.job.stragglers.thresholds import HALF, MOST, USUAL
 
-_PAUSE_SHARE: Final = 0.6
-_QUIET_SHARE: Final = 0.8
 _SLOWED_SHARE: Final = 0.15
-_GONE: Final = 0.2  # of the pauses
-_LEAST_GONE: Final = 2
 
 
 def find_collections(
@@ -37,9 +33,9 @@ def find_collections(
     pause = float(table.pause_ns[rank][late].mean())
     quiet = float(table.quiet_ns[rank][late].mean())
     pauses = table.pause_ns[rank]
-    goes = candidate.pattern == "intermittent" or int((pauses < _GONE * pause).sum()) >= _LEAST_GONE
+    goes = candidate.pattern == "intermittent" or int((pauses < USUAL * pause).sum()) >= LEAST_GONE
     goes = goes or bool((pauses[1:] < NOTHING_LEFT * pause).any())
-    if goes and pause >= _PAUSE_SHARE * host and quiet >= _QUIET_SHARE * pause:
+    if goes and pause >= HALF * host and quiet >= MOST * pause:
         return Evidence(
             measure="pauses in which no thread of the host did anything", value=round(quiet), usual=0,
             unit="ns per iteration",

@@ -13,12 +13,10 @@ import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, relative_excess
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime, among_all
-from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, HALF, LEAST_ON_HOST, RARE
+from fleetprof_analyzer.job.stragglers.thresholds import CLEARLY, FEWEST, HALF, LEAST_ON_HOST, RARE
 from fleetprof_analyzer.trace.trace import Bools
 
 _SHORTEST: Final = 2
-_CLEARLY: Final = 1.5  # over all that is not in the rhythm
-_MOST_OF: Final = 0.6  # of all that exceeds
 _CHANCE_OF_TURNS: Final = 0.05  # of it, by the iterations alone: a rank that is always late has no rhythm
 _LEAST_SAMPLED: Final = 9  # iterations
 
@@ -104,10 +102,10 @@ def _find_outstanding(excess: Floats, rank: int, numbers: list[int]) -> tuple[in
     for count in range(len(mine) // _SHORTEST, FEWEST - 1, -1):
         late: Bools = np.asarray(mine >= max(float(longest[count - 1]), LEAST_ON_HOST))
         rest = np.concatenate((mine[~late], others))
-        if late.sum() < FEWEST or float(mine[late].min()) < _CLEARLY * float(rest.max(initial=0.0)):
+        if late.sum() < FEWEST or float(mine[late].min()) < CLEARLY * float(rest.max(initial=0.0)):
             continue
         every = find_rhythm(late, numbers)
-        if every is not None and mine[late].sum() >= _MOST_OF * mine[mine > 0].sum():
+        if every is not None and mine[late].sum() >= HALF * mine[mine > 0].sum():
             return every, late
     return None
 

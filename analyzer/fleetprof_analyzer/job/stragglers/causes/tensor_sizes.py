@@ -12,12 +12,10 @@ from typing import Final
 
 from fleetprof_api.report.stragglers import Evidence
 
+from fleetprof_analyzer.job.stragglers.thresholds import MUCH_MORE, SAME_COUNT, SAME_SIZE
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 
 MOST_SHOWN: Final = 3
-SAME_COUNT: Final = 0.05
-_SAME_SIZE: Final = 0.02
-_MUCH_LARGER: Final = 1.2
 _LEAST_TOLD: Final = 0.5  # of what the operators of the batch take
 _MOST_SHAPE_CHARACTERS: Final = 80
 
@@ -47,7 +45,7 @@ class Sizes:
     @property
     def is_much_more(self) -> bool:
         """Whether the operator that takes most of it has so much more that chance does not give it to a rank."""
-        return bool(self.larger) and self.larger[0].elements >= _MUCH_LARGER * max(self.larger[0].usual_elements, 1)
+        return bool(self.larger) and self.larger[0].elements >= (1 + MUCH_MORE) * max(self.larger[0].usual_elements, 1)
 
 
 def compare_sizes(mine: Sequence[OperatorUse], peers: Sequence[Sequence[OperatorUse]]) -> Sizes | None:
@@ -68,7 +66,7 @@ def compare_sizes(mine: Sequence[OperatorUse], peers: Sequence[Sequence[Operator
         ratio = use.elements[grown] / max(usual[grown], 1)
         elements += use.count * use.elements[grown]
         usual_elements += use.count * usual[grown]
-        if ratio > 1 + _SAME_SIZE:
+        if ratio > 1 + SAME_SIZE:
             # No operator's work grows faster than with the square of an input.
             more_ns = min(use.count * use.median_ns - took, took * (ratio**2 - 1))
             larger.append(Larger(use.name, use.elements[grown], usual[grown], use.inputs, max(more_ns, 0.0)))

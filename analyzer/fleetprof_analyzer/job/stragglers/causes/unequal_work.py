@@ -14,9 +14,8 @@ from fleetprof_analyzer.job.stragglers.causes.operators import OperatorWork, com
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.search.same_kernels import Kernels, compare_speed, given_work_ns
-from fleetprof_analyzer.job.stragglers.thresholds import HALF, LASTING, LEAST
+from fleetprof_analyzer.job.stragglers.thresholds import HALF, LEAST, LEAST_ON_HOST, MOST
 
-_LEAST_EXCESS: Final = 0.1  # of what peers take for their operators, at their medians
 _MOST_TOLD_BY_RUNS: Final = 1.0  # more work than the peers' all; waits for a core lengthen operators without end
 
 
@@ -54,7 +53,7 @@ def find_more_on_device(table: OwnTime, candidate: Candidate) -> MoreOnDevice | 
     late_ns = own_ns[rank] - np.median(own_ns[peers], axis=0)
     explained = more_ns >= HALF * np.maximum(late_ns, LEAST * own_ns[rank].mean())
     enough = more_ns[known].mean() >= HALF * late_ns[known].mean()
-    if not enough or explained[known].mean() < LASTING:
+    if not enough or explained[known].mean() < MOST:
         return None
     calls = [sum(one.count for one in signatures) / own_ns.shape[1] for signatures in table.signatures]
     share = float(more_ns[known].mean() / usual_ns[known].mean())
@@ -111,7 +110,7 @@ def find_more_work(table: OwnTime) -> list[Candidate]:
         )
         more = work.more_ns / usual if is_more else 0.0
         extra = work.extra_ns / usual
-        if max(more, extra) >= _LEAST_EXCESS:
+        if max(more, extra) >= LEAST_ON_HOST:
             by = "work" if more >= extra else "operators"
             found.append(Candidate(rank, "persistent", max(more, extra), every, by=by))
     return found

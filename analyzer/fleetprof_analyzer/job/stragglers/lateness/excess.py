@@ -15,10 +15,13 @@ from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, Margins, 
 from fleetprof_analyzer.job.stragglers.lateness.outliers import binomial_tail, find_outliers, measure_deviation
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.thresholds import (
+    CLEARLY,
+    FEW_ITERATIONS,
     FEW_RANKS,
-    LASTING,
+    FEWEST,
     LEAST,
     LEAST_ON_HOST,
+    MOST,
     RARE,
     SIGMA,
     VERY_RARE,
@@ -30,13 +33,9 @@ _LEAST_SPREAD: Final = 0.003
 USUAL_SPREAD: Final = 0.008  # of GPUs of one kind; counts like three ranks
 _USUAL_WEIGHT: Final = 3
 _MANY: Final = 6  # ranks; a second fault among them is not yet within three quarters
-_MOST_OF_MANY: Final = 0.75
 _SIGMA_OF_MOST: Final = 1 / 1.1503  # of a normal distribution, over what three quarters do not exceed
-_SMALL_ROLE: Final = 3
 _LEAST_Z: Final = 5.0
 _FEW: Final = 0.4
-_FEWEST_OF_MEAN: Final = 5
-_APART: Final = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +109,12 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     spread = np.array([_spread(middle, table.role[ranks], n) for n in range(len(ranks))])
     z = (middle - np.median(middle)) / np.sqrt(error**2 + spread**2)
     if not table.on_host:  # waits for a core come in spells, so that one rank has most of them for a while
-        low = np.quantile(x, 1 - LASTING, axis=1)
+        low = np.quantile(x, 1 - MOST, axis=1)
         z = np.where(are_largest(x), np.maximum(z, (low - np.median(middle)) / spread), z)
     above = x > np.maximum(LEAST, middle / 2)[:, None]
     # Deviations of a few iterations are small by chance now and then: the mean must stand out as well.
     chosen = (z > least_z(len(ranks) - 1)) & stand_out(x) | are_apart(x)
-    chosen &= (middle > LEAST) & (above.mean(axis=1) >= LASTING)
+    chosen &= (middle > LEAST) & (above.mean(axis=1) >= MOST)
     return [
         Candidate(int(ranks[n]), "persistent", float(middle[n]), above[n])
         for n in np.flatnonzero(chosen)
@@ -139,7 +138,7 @@ def are_apart(x: Floats) -> Bools:
     ranks, count = x.shape
     apart = _are_apart_in(x, count)
     # Few ranks do not show how large chance becomes.
-    return apart | _are_apart_in(x, ceil(LASTING * count)) if ranks >= FEW_RANKS else apart
+    return apart | _are_apart_in(x, ceil(MOST * count)) if ranks >= FEW_RANKS else apart
 
 
 def _are_apart_in(x: Floats, late: int) -> Bools:
@@ -149,20 +148,20 @@ def _are_apart_in(x: Floats, late: int) -> Bools:
         return np.zeros(ranks, np.bool_)
     least, most = np.sort(x, axis=1)[:, count - late], x.max(axis=1)
     others = np.array([np.delete(most, rank).max() for rank in range(ranks)])
-    return np.asarray(least > np.maximum(_APART * others, LEAST_ON_HOST))
+    return np.asarray(least > np.maximum(CLEARLY * others, LEAST_ON_HOST))
 
 
 def _in_the_mean(table: OwnTime, excess: Floats) -> list[Candidate]:
     """Ranks that noise makes early in some iterations, and whose mean it does not explain: many iterations tell."""
     margins = measure_margins(table)
-    if margins.iterations < _FEWEST_OF_MEAN:
+    if margins.iterations < FEW_ITERATIONS:
         return []
     low = margins.mean_ns - margins.reach_ns(UNSURE)
     found = []
     for rank in np.flatnonzero(low > least_excess_ns(table, margins)):
         level = float(margins.mean_ns[rank]) / _level(table, int(rank))
         late = excess[rank] > max(LEAST, level / 2)
-        pattern = "persistent" if late.mean() >= LASTING else "intermittent"
+        pattern = "persistent" if late.mean() >= MOST else "intermittent"
         if late.any():
             found.append(Candidate(int(rank), pattern, level, late))
     return found
@@ -191,12 +190,12 @@ def _deviation_within_roles(mean_ns: Floats, role: Int64s, rank: int) -> float:
     of shape (R,).
     """
     mine = role == role[rank]
-    if mine.sum() <= _SMALL_ROLE:
+    if mine.sum() <= FEWEST:
         return 0.0
     away: list[Floats] = []
     for one in np.unique(role):
         others = mean_ns[(role == one) & (np.arange(len(role)) != rank)]
-        if len(others) >= _SMALL_ROLE:
+        if len(others) >= FEWEST:
             middle = max(float(np.median(others)), 1.0)
             away.append(np.abs(others - middle) / middle)
     return SIGMA * float(np.median(np.concatenate(away)))
@@ -226,7 +225,7 @@ def _spread(middle: Floats, role: Int64s, number: int) -> float:
     In a small role peers mirror a fault, so they are left out.
     """
     same = role == role[number]
-    others = np.delete(middle, number) if same.sum() >= _SMALL_ROLE else middle[~same]
+    others = np.delete(middle, number) if same.sum() >= FEWEST else middle[~same]
     deviation = spread_of_many(others) if len(others) else 0.0
     weight = len(others) / (len(others) + _USUAL_WEIGHT)
     return max(float(np.sqrt(weight * deviation**2 + (1 - weight) * USUAL_SPREAD**2)), _LEAST_SPREAD)
@@ -240,5 +239,5 @@ def spread_of_many(values: Floats) -> float:
     """
     most = 0.0
     if len(values) >= _MANY:
-        most = _SIGMA_OF_MOST * float(np.quantile(np.abs(values - np.median(values)), _MOST_OF_MANY))
+        most = _SIGMA_OF_MOST * float(np.quantile(np.abs(values - np.median(values)), MOST))
     return max(SIGMA * measure_deviation(values), most)

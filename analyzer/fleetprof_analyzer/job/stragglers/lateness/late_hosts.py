@@ -19,12 +19,10 @@ from fleetprof_analyzer.job.stragglers.lateness.excess import (
 )
 from fleetprof_analyzer.job.stragglers.lateness.margins import stand_out
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
-from fleetprof_analyzer.job.stragglers.thresholds import LASTING, LEAST
+from fleetprof_analyzer.job.stragglers.thresholds import LEAST, MOST
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
-NEARLY_ALL: Final = 0.75
-"""Of a host's ranks: one that is on time may have had less to do."""
-FEWEST: Final = 2
+FEWEST_RANKS: Final = 2
 _MOST_LATE: Final = 4  # hosts, whose ranks are replayed one by one
 
 
@@ -89,7 +87,7 @@ def _late_of(excess: Floats, middle: Floats, mine: Bools, others: Bools) -> list
     least = usual + max(LEAST, least_z(int(others.sum())) * spread)
     late = [int(rank) for rank in np.flatnonzero(mine) if _is_late(excess[rank], usual, least)]
     beyond = np.median(excess[mine], axis=0) - np.median(excess[others], axis=0)
-    if len(late) < max(FEWEST, NEARLY_ALL * int(mine.sum())) or not stand_out(beyond[None, :])[0]:
+    if len(late) < max(FEWEST_RANKS, MOST * int(mine.sum())) or not stand_out(beyond[None, :])[0]:
         return []
     return late
 
@@ -97,4 +95,4 @@ def _late_of(excess: Floats, middle: Floats, mine: Bools, others: Bools) -> list
 def _is_late(excess: Floats, usual: float, least: float) -> bool:
     """In the middle, and in most of the iterations by half of that."""
     middle = float(np.median(excess))
-    return middle > least and float((excess > (usual + middle) / 2).mean()) >= LASTING
+    return middle > least and float((excess > (usual + middle) / 2).mean()) >= MOST

@@ -11,13 +11,12 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
-from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, RARE
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, RARE, SUSPECTED
 from fleetprof_analyzer.job.student import student_quantile, student_tail
 from fleetprof_analyzer.trace.trace import Bools
 
 UNSURE: Final = 0.01
 """Chance that any of the ranks' intervals misses the truth; half of it, that one of a job without a fault is named."""
-_SUSPECTED: Final = 0.1
 _MOST_DEPENDENCE: Final = 0.9
 _POWER: Final = 0.842  # of a normal distribution: four of five such jobs are told
 _PERSISTENT_Z: Final = 6.5  # errors of a mean that make the least of the persistent test's, whose medians err more
@@ -43,7 +42,7 @@ class Margins:
             return None
         rank, errors = self._stands_out_most(least_ns)
         chance = student_tail(errors, self.iterations - 1) / 2 * self._tested()
-        return rank if errors > 0 and chance < _SUSPECTED else None
+        return rank if errors > 0 and chance < SUSPECTED else None
 
     def foremost(self, least_ns: Floats) -> int | None:
         """The rank that stands out most, by more than its own error."""

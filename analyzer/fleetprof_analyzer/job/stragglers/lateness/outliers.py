@@ -11,12 +11,19 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats
-from fleetprof_analyzer.job.stragglers.thresholds import FEW_RANKS, FEWEST, LEAST, SIGMA, USUAL, VERY_RARE
+from fleetprof_analyzer.job.stragglers.thresholds import (
+    FEW_RANKS,
+    FEWEST,
+    LEAST,
+    LEAST_PAUSE,
+    OUTLIER,
+    SIGMA,
+    USUAL,
+    VERY_RARE,
+)
 from fleetprof_analyzer.trace.trace import Bools
 
 _MOST_BELOW: Final = 0.05
-_OUTLIER_SIGMAS: Final = 6.0
-_OUTLIER_EXCESS: Final = 0.02
 _CHANCE_ALONE: Final = 0.02  # where no other rank has an outlier of that size
 _CHANCE_ALONE_OF_FEW: Final = 0.07
 
@@ -45,7 +52,7 @@ def _beyond_usual(excess: Floats) -> Floats:
 def _find(excess: Floats, least: float) -> Iterator[tuple[int, Bools, float]]:
     """Each rank is judged at the size of its own outliers: small ones of others say nothing about long pauses."""
     beyond, ranks = _beyond_usual(excess), len(excess)
-    limit = max(_OUTLIER_SIGMAS * SIGMA * measure_deviation(beyond), _OUTLIER_EXCESS, least)
+    limit = max(OUTLIER * SIGMA * measure_deviation(beyond), LEAST_PAUSE, least)
     # Beside a slow peer a rank is early, and in the other iterations no later than it.
     high = (excess > LEAST) & (beyond > limit)
     for rank in range(ranks):

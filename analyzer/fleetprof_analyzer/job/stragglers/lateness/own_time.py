@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
-from fleetprof_analyzer.job.stragglers.thresholds import FEWEST_SAMPLED
+from fleetprof_analyzer.job.stragglers.thresholds import FEW_ITERATIONS
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
 from fleetprof_analyzer.rank.communication.operations import RankOperations, Signature
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
@@ -58,7 +58,7 @@ class OwnTime:
         """The iterations in which all training threads were sampled, shape (K,); None where these are too few."""
         told = [values for values in (self.ran_ns, self.waited_ns) if values.shape == self.own_ns.shape]
         known: Bools = np.asarray(np.isfinite(told).all(axis=(0, 1)) if told else np.zeros(1, np.bool_))
-        return known if known.sum() >= FEWEST_SAMPLED else None
+        return known if known.sum() >= FEW_ITERATIONS else None
 
     def blocked_ns(self) -> Floats | None:
         """Own time in which the training thread neither ran nor waited for a core, shape (R, K).

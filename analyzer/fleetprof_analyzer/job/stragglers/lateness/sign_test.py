@@ -15,12 +15,9 @@ from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, relativ
 from fleetprof_analyzer.job.stragglers.lateness.margins import measure_dependence, measure_inflation
 from fleetprof_analyzer.job.stragglers.lateness.outliers import binomial_tail
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime, among_all
-from fleetprof_analyzer.job.stragglers.thresholds import LEAST_ON_HOST, RARE
+from fleetprof_analyzer.job.stragglers.thresholds import CLEARLY, LEAST_ON_HOST, RARE
 from fleetprof_analyzer.trace.trace import Bools
 
-_LEAST_MORE: Final = (
-    1.5  # of the peers: a thread runs longer where it shares its core with another, or has a slower one
-)
 _LEAST_DEPENDENCE: Final = 1.645  # standard errors, 5 %: what a thread does is not known to come in spells
 
 
@@ -33,7 +30,8 @@ def find_most_often(table: OwnTime) -> list[Candidate]:
     known[0] = False
     ran = np.minimum(table.ran_ns, table.own_ns) * table.stretch(np.broadcast_to(known, table.own_ns.shape))
     found: dict[int, Candidate] = {}
-    for values, by, least_more in ((ran, "peers", _LEAST_MORE), (blocked, "blocked", 1.0)):
+    # A thread runs somewhat longer where it shares its core with another, or has a slower one.
+    for values, by, least_more in ((ran, "peers", CLEARLY), (blocked, "blocked", 1.0)):
         for candidate in _find(table, values[:, known], known, by=by, least_more=least_more):
             found.setdefault(candidate.rank, candidate)
     return list(found.values())

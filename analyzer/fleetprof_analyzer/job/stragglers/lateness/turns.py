@@ -14,11 +14,10 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
-from fleetprof_analyzer.job.stragglers.thresholds import LEAST_ON_HOST
+from fleetprof_analyzer.job.stragglers.thresholds import LEAST_ON_HOST, SUSPECTED
 from fleetprof_analyzer.trace.trace import Bools
 
 _CHANCE: Final = 0.01  # four turns of each of two ranks
-_SUSPECTED: Final = 0.1
 _LEAST_ROUNDS: Final = 2
 _MOST_RANKS: Final = 6  # their orders are all tried
 
@@ -79,7 +78,7 @@ def measure_turns(table: OwnTime, order: TurnOrder | None) -> Floats | None:
 
 def iterations_to_decide(order: TurnOrder | None) -> int | None:
     """How many iterations would decide whether the ranks are blocked in turns; None where these leave no doubt."""
-    if order is None or order.chance() > _SUSPECTED:
+    if order is None or order.chance() > SUSPECTED:
         return None
     # The sum of turns grows with the iterations, its error with their root.
     needed = (NormalDist().inv_cdf(1 - _CHANCE / order.orders) / order.errors) ** 2

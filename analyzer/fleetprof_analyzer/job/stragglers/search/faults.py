@@ -15,12 +15,10 @@ from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.lateness.reference import Reference, of_itself, of_other_iterations, of_peers
 from fleetprof_analyzer.job.stragglers.replay.course import Scenario
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
-from fleetprof_analyzer.job.stragglers.thresholds import LEAST
+from fleetprof_analyzer.job.stragglers.thresholds import LEAST, LEAST_BESIDE_NOISE
 from fleetprof_analyzer.trace.trace import Int64s
 
 _MOST: Final = 16
-# Threads that share cores are now and then delayed by some percent, and nobody is at fault.
-_LEAST_JOINT_GAIN_ON_HOST: Final = 0.05
 _LEAST_GAIN: Final = 0.005
 _LEAST_OF_FIRST: Final = 0.25
 
@@ -134,7 +132,7 @@ def is_worth(table: OwnTime, candidate: Candidate, least_ns: float) -> bool:
 def least_joint_gain(replay: Replay) -> float:
     """What all suspects together must be worth, share of the iteration."""
     on_host = any(one.kind == "cpu" for one in replay.matched.ranks)
-    return _LEAST_JOINT_GAIN_ON_HOST if on_host else LEAST
+    return LEAST_BESIDE_NOISE if on_host else LEAST
 
 
 def _reference(

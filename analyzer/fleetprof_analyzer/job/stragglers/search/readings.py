@@ -15,12 +15,10 @@ from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.search.faults import Fault, Judged
 from fleetprof_analyzer.job.stragglers.search.search import Search, search
-from fleetprof_analyzer.job.stragglers.thresholds import HALF
+from fleetprof_analyzer.job.stragglers.thresholds import HALF, LEAST_BESIDE_NOISE, LEAST_PAUSE
 
 FAITHFUL: Final = 0.03
 """A replay that is off by more is rough."""
-_UNSURE: Final = 0.02  # of the window
-_LEAST_BY_GAPS: Final = 0.05  # of the window
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +48,9 @@ def read_hosts(matched: Matched) -> Agreed:
     unsure = hosts.unsure_shares()
     doubted = [
         fault for fault in hosts.judged.named
-        if unsure[fault.candidate.rank] >= _UNSURE and not _is_certain(hosts, fault)
+        if unsure[fault.candidate.rank] >= LEAST_PAUSE and not _is_certain(hosts, fault)
     ]  # fmt: skip
-    if (hosts.judged.named and not doubted) or float(unsure.max()) < _UNSURE:
+    if (hosts.judged.named and not doubted) or float(unsure.max()) < LEAST_PAUSE:
         return Agreed(hosts, hosts.judged)
     return _agree(hosts, search(gaps or Replay(matched, follows_hosts=False)), unsure)
 
@@ -64,7 +62,7 @@ def _agree(hosts: Search, gaps: Search, unsure: Floats) -> Agreed:
         return Agreed(hosts, hosts.judged)
     sure = [fault for fault in hosts.judged.named if fault.candidate.rank in by_gaps or _is_certain(hosts, fault)]
     # A host that seems late for as long as it may have waited shows that waits were missed, perhaps on other ranks too.
-    misses = any(unsure[fault.candidate.rank] >= _UNSURE for fault in hosts.judged.named if fault not in sure)
+    misses = any(unsure[fault.candidate.rank] >= LEAST_PAUSE for fault in hosts.judged.named if fault not in sure)
     if hosts.judged.named and not misses:
         return Agreed(hosts, hosts.judged)
     opposed = [
@@ -83,7 +81,7 @@ def _agree(hosts: Search, gaps: Search, unsure: Floats) -> Agreed:
 def _read_gaps_alone(gaps: Search) -> Agreed:
     """The one reading where no launch was recorded: a short lateness by gaps may be a lead that was lost by waiting."""
     named = gaps.judged.named
-    kept = [fault for fault in named if fault.gain_alone >= _LEAST_BY_GAPS or _is_certain(gaps, fault)]
+    kept = [fault for fault in named if fault.gain_alone >= LEAST_BESIDE_NOISE or _is_certain(gaps, fault)]
     if named and not kept:
         return Agreed(gaps, _nobody(gaps.judged), named[0], by_gaps_alone=True)
     return Agreed(gaps, gaps.keep(kept), by_gaps_alone=True)

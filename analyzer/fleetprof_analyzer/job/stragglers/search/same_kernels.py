@@ -15,16 +15,13 @@ import numpy as np
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, least_z
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
-from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, SIGMA
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, SAME_COUNT, SAME_SIZE, SIGMA
 from fleetprof_analyzer.rank.communication.operations import Signature
 from fleetprof_analyzer.rank.communication.work import LEAST_TOLD, Pace, measure_pace
 from fleetprof_analyzer.trace.trace import Int64s
 
 _LEAST_SHARED: Final = 2
-_LEAST_SPREAD: Final = 0.006
 _LEAST_FACTOR: Final = 0.06
-_OTHER_CALLS: Final = 0.05
-_OTHER_SIZE: Final = 0.02  # of the threads of a call
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +98,7 @@ def compare_speed(mine: Sequence[Signature], others: Kernels, *, by_calls: bool 
             continue
         pace = Pace(same.timed_ns / same.timed, 0.0, 0.0, varies=False) if by_calls else measure_pace(same)
         whole.add(one, pace, same)
-        if pace.varies or abs(one.timed_threads / one.timed - pace.threads) > _OTHER_SIZE * pace.threads:
+        if pace.varies or abs(one.timed_threads / one.timed - pace.threads) > SAME_SIZE * pace.threads:
             by_size.add(one, pace, same)
     varies = not by_calls and by_size.expected_ns >= LEAST_TOLD * whole.expected_ns
     sums = by_size if varies else whole
@@ -112,7 +109,7 @@ def compare_speed(mine: Sequence[Signature], others: Kernels, *, by_calls: bool 
     alone = [one for one in mine if one.kernel not in others.by_kernel]
     lacking = [one for kernel, one in others.by_kernel.items() if kernel not in kernels]
     calls, lacking_calls = sum(one.count for one in alone), sum(one.count for one in lacking) / others.ranks
-    if alone and lacking and abs(calls - lacking_calls) <= _OTHER_CALLS * lacking_calls:
+    if alone and lacking and abs(calls - lacking_calls) <= SAME_COUNT * lacking_calls:
         larger = sums.expected_ns / sums.usual_ns  # and these as well, beside what all of the others took
         took_ns += sum(_time_ns(one) for one in alone)
         expected_ns += larger * sum(_time_ns(one) for one in lacking)
@@ -169,7 +166,7 @@ def _find_slow(table: OwnTime, members: list[int], *, whatever_varies: bool) -> 
         members = [rank for rank in members if rank != slowest]
         above, factors = factors[slowest], _factors(table, members, whatever_varies=whatever_varies)
         others = np.array([*factors.values()] or [0.0])
-        spread = max(SIGMA * float(np.median(np.abs(others - np.median(others)))), _LEAST_SPREAD)
+        spread = SIGMA * float(np.median(np.abs(others - np.median(others))))
         if above <= least_z(len(others)) * spread:
             break
         slow.append((slowest, above))
