@@ -1,8 +1,9 @@
 """The cases that rules of the straggler verdict are judged by: every suite, few jobs of each, kept once drawn.
 
 Generated jobs of both generators, some under other recorders, jobs without a fault of every kind, faults that strike in
-most iterations or seldom, late hosts; and captures of real CPU-only jobs, where a folder of them is given. What a rank
-recorded is extracted once and kept in `build/ablation`, so that only the verdict is repeated.
+most iterations or seldom; and captures of real CPU-only jobs, with and without the samples of their threads, where a
+folder of them is given. What a rank recorded is extracted once and kept in `build/ablation`, so that only the verdict
+is repeated.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -27,6 +28,7 @@ from harness.traces.planted import faults
 from harness.traces.recorders import RECORDERS
 from harness.traces.simulated import cases
 from harness.traces.straggler_sections import operations_of_traces
+from msgspec.structs import replace as replace_struct
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "build" / "ablation"
@@ -117,7 +119,10 @@ def captured(folder: Path) -> Iterator[KeptCase]:
         else:
             expected = ExpectedOfCase(told["verdict"], tuple(told["ranks"]), tuple(told["causes"]), told["gain"])
         operations, hosts = _operations_of(written.parent / told.get("folder", "."))
-        yield KeptCase("real", str(written.parent.relative_to(folder)), operations, hosts, expected)
+        name = str(written.parent.relative_to(folder))
+        yield KeptCase("real", name, operations, hosts, expected)
+        unsampled = [replace(one, cores=replace_struct(one.cores, ran_ns=[], waited_ns=[])) for one in operations]
+        yield KeptCase("real", f"{name} without samples", unsampled, hosts, expected)
 
 
 def _operations_of(folder: Path) -> tuple[list[RankOperations], dict[int, str]]:

@@ -99,9 +99,6 @@ RULES: dict[str, Rule] = {
     "no chance of few iterations": Rule(_E, "_may_be_chance", _never),
     "late in the mean": Rule(_E, "_in_the_mean", _nothing),
     "outliers": Rule(_E, "find_outliers", lambda *_: iter(())),
-    "the longest gaps as outliers": Rule(
-        _E, "find_outliers", changes=lambda rule: lambda tested, _: rule(tested, None)
-    ),
     "no chance of leads": Rule(_E, "may_be_chance_of_leads", _never),
     "the own time by parts": Rule(
         _E, "measures_of", changes=lambda rule: lambda table: [rule(table)[0], *rule(table)[4:]]

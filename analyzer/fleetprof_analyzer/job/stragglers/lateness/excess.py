@@ -89,8 +89,7 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
                 best[candidate.rank] = candidate
     for candidate in _in_the_mean(table, whole):
         best.setdefault(candidate.rank, candidate)
-    pauses = relative_excess(table, table.pause_ns)[0] if table.host_ns.any() else None
-    for rank, late, share in find_outliers(tested, pauses):
+    for rank, late, share in find_outliers(tested):
         if not may_be_chance_of_leads(table, rank, late):
             best.setdefault(rank, Candidate(rank, "intermittent", share, late))
     return sorted(best.values(), key=lambda candidate: -float(whole[candidate.rank].mean()))

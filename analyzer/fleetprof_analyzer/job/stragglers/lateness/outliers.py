@@ -28,16 +28,13 @@ _CHANCE_ALONE: Final = 0.02  # where no other rank has an outlier of that size
 _CHANCE_ALONE_OF_FEW: Final = 0.07
 
 
-def find_outliers(tested: Sequence[Floats], pauses: Floats | None) -> Iterator[tuple[int, Bools, float]]:
+def find_outliers(tested: Sequence[Floats]) -> Iterator[tuple[int, Bools, float]]:
     """(rank, the iterations in which it is late, its excess there), once for each of the values that show it.
 
-    All of shape (R, K), shares beyond the peers: `tested` the own time, which comes first, and its parts; `pauses` the
-    longest gaps, in which what comes and goes on one host stands out most. Small ones are among its usual noise.
+    All of shape (R, K), shares beyond the peers.
     """
     for excess in tested:
-        yield from _find(excess, 0.0)
-    if pauses is not None:
-        yield from _find(pauses, SIGMA * measure_deviation(_beyond_usual(tested[0])))
+        yield from _find(excess)
 
 
 def _beyond_usual(excess: Floats) -> Floats:
@@ -49,10 +46,10 @@ def _beyond_usual(excess: Floats) -> Floats:
     return np.asarray(excess - usual)
 
 
-def _find(excess: Floats, least: float) -> Iterator[tuple[int, Bools, float]]:
+def _find(excess: Floats) -> Iterator[tuple[int, Bools, float]]:
     """Each rank is judged at the size of its own outliers: small ones of others say nothing about long pauses."""
     beyond, ranks = _beyond_usual(excess), len(excess)
-    limit = max(OUTLIER * SIGMA * measure_deviation(beyond), LEAST_PAUSE, least)
+    limit = max(OUTLIER * SIGMA * measure_deviation(beyond), LEAST_PAUSE)
     # Beside a slow peer a rank is early, and in the other iterations no later than it.
     high = (excess > LEAST) & (beyond > limit)
     for rank in range(ranks):
