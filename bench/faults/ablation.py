@@ -75,13 +75,13 @@ class Suite:
 
     def outcome(self, number: int, out: frozenset[str]) -> str:
         """Without rules that say nothing nothing changes."""
-        gone: frozenset[str] = frozenset()
+        removed: frozenset[str] = frozenset()
         while True:
-            found, speaking = self.find(number, gone)
-            more = (out & speaking) - gone
+            found, speaking = self.find(number, removed)
+            more = (out & speaking) - removed
             if not more:
                 return found
-            gone |= more
+            removed |= more
 
     def compare(self, out: frozenset[str], before: frozenset[str]) -> list[tuple[int, str, str]]:
         """(case, outcome before, outcome now) of those that differ."""

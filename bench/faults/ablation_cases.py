@@ -111,14 +111,16 @@ def generate(suite: str, layout: str, kind: str, recorder: str, seed: int) -> Ke
 def captured(folder: Path) -> Iterator[KeptCase]:
     """The captures of real jobs below a folder: those of planted_faults.py, or with an `expected.json` beside them."""
     for written in sorted([*folder.rglob("planted.txt"), *folder.rglob("expected.json")]):
-        told = json.loads(written.read_text())
+        record = json.loads(written.read_text())
         if written.name == "planted.txt":
-            truth = REAL[told["case"]]
-            ranks = (told["culprit"],) if truth.verdict == "straggler" else ()
+            truth = REAL[record["case"]]
+            ranks = (record["culprit"],) if truth.verdict == "straggler" else ()
             expected = ExpectedOfCase(truth.verdict, ranks, truth.causes)
         else:
-            expected = ExpectedOfCase(told["verdict"], tuple(told["ranks"]), tuple(told["causes"]), told["gain"])
-        operations, hosts = _operations_of(written.parent / told.get("folder", "."))
+            expected = ExpectedOfCase(
+                record["verdict"], tuple(record["ranks"]), tuple(record["causes"]), record["gain"]
+            )
+        operations, hosts = _operations_of(written.parent / record.get("folder", "."))
         name = str(written.parent.relative_to(folder))
         yield KeptCase("real", name, operations, hosts, expected)
         unsampled = [replace(one, cores=replace_struct(one.cores, ran_ns=[], waited_ns=[])) for one in operations]

@@ -17,7 +17,7 @@ _STRAGGLERS = "fleetprof_analyzer.job.stragglers."
 
 
 @dataclass(frozen=True)
-class Rule:
+class VerdictRule:
     """A name of a module, and what takes its place, or what makes that of the rule (`changes`).
 
     Where it says the same as this, a rule adds nothing.
@@ -91,55 +91,55 @@ def _as_they_are(_: Any, candidates: list[Any], *__: Any, **___: Any) -> list[An
 _E, _R, _S = "lateness.excess", "causes.rhythm", "search.search"
 _X, _D, _I, _M, _V = "causes.explanation", "causes.devices", "imbalance", "moving_pauses", "verdict"
 
-RULES: dict[str, Rule] = {
-    "late in most iterations": Rule(_E, "_persistent", _nothing),
-    "apart from all others": Rule(_E, "are_apart", _false_of),
-    "the largest too often": Rule(_E, "are_largest", _false_of),
-    "a mean that stands out as well": Rule(_E, "stand_out", _true_of),
-    "no chance of few iterations": Rule(_E, "_may_be_chance", _never),
-    "late in the mean": Rule(_E, "_in_the_mean", _nothing),
-    "outliers": Rule(_E, "find_outliers", lambda *_: iter(())),
-    "no chance of leads": Rule(_E, "may_be_chance_of_leads", _never),
-    "the own time by parts": Rule(
+RULES: dict[str, VerdictRule] = {
+    "late in most iterations": VerdictRule(_E, "_persistent", _nothing),
+    "apart from all others": VerdictRule(_E, "are_apart", _false_of),
+    "the largest too often": VerdictRule(_E, "are_largest", _false_of),
+    "a mean that stands out as well": VerdictRule(_E, "stand_out", _true_of),
+    "no chance of few iterations": VerdictRule(_E, "_may_be_chance", _never),
+    "late in the mean": VerdictRule(_E, "_in_the_mean", _nothing),
+    "outliers": VerdictRule(_E, "find_outliers", lambda *_: iter(())),
+    "no chance of leads": VerdictRule(_E, "may_be_chance_of_leads", _never),
+    "the own time by parts": VerdictRule(
         _E, "measures_of", changes=lambda rule: lambda table: [rule(table)[0], *rule(table)[4:]]
     ),
-    "the hosts' own time": Rule(_E, "measures_of", changes=lambda rule: lambda table: rule(table)[:-2]),
-    "three quarters of many": Rule(_E, "spread_of_many", _plain_spread),
-    "spread within all roles": Rule(_E, "_deviation_within_roles", _zero),
-    "late hosts": Rule(_S, "find_late_hosts", _no_late_hosts),
-    "any rhythm": Rule(_S, "add_rhythmic", _as_they_are),
-    "own time in a rhythm": Rule(_R, "_find_late", lambda *_: iter(())),
-    "blocked in a rhythm": Rule(_R, "_find_blocked", lambda *_: iter(())),
-    "a rhythm among strays": Rule(_R, "_find_among_strays", _none_of_all),
-    "most of a lateness in a rhythm": Rule(_R, "_explains", _always),
-    "most often (sign)": Rule(_S, "find_most_often", _nothing),
-    "loaders of all ranks": Rule(_S, "find_slow_loaders", _no_pairs),
-    "the same kernels": Rule(_S, "find_slow_devices", _no_pairs),
-    "more work": Rule(_S, "weigh_work", _as_they_are),
-    "more work by operators": Rule("causes.unequal_work", "find_more_work", _nothing),
-    "more work on a device": Rule("causes.unequal_work", "find_more_on_device", _none_of_all),
-    "worth of what comes and goes": Rule("search.faults", "is_worth", _always),
-    "who waits unseen": Rule("search.readings", "_waits_are_missed", _never),
-    "slow links": Rule(_V, "find_slow_links", lambda *_: Links([], [], 0.0, 0, judged=True)),
-    "candidates of noise": Rule(_V, "_power", lambda *_: Power(None, None)),
-    "blocked in turns": Rule(_I, "find_likeliest_order", _none_of_all),
-    "several move": Rule(_I, "_is_of_several", _always),
-    "tensors all alike": Rule(_I, "_all_alike", _never),
-    "explained by waits": Rule(_I, "_explained_by_waits", _none_of_all),
-    "pauses that move": Rule(_I, "pauses_move", _always),
-    "loaders of other stages": Rule(_I, "_others_load_alike", _never),
-    "a stage's other causes": Rule(_I, "_find_excess", lambda *_: "stage_imbalance"),
-    "a clock below the peers'": Rule(_X, "find_slower_clock", _nothing),
-    "a device that comes and goes": Rule(_X, "comes_and_goes", _never),
-    "slow beside given work": Rule(_X, "measure_slowness", _plain_slowness),
-    "gaps by hosts": Rule(_X, "_by_host", lambda *_: {}),
-    "lack of a core": Rule(_X, "find_contention", _none_of_all),
-    "lack of a core without samples": Rule("causes.cores", "_held_up", _nothing),
-    "runs longer": Rule(_X, "runs_more", _always),
-    "silent pauses": Rule(_X, "find_collections", _none_of_all),
-    "thread that was heard": Rule("causes.pauses", "_is_heard", _never),
-    "sizes of tensors": Rule("causes.operators", "compare_sizes", _none_of_all),
-    "more work on the host": Rule(_X, "_has_more_work", _never),
+    "the hosts' own time": VerdictRule(_E, "measures_of", changes=lambda rule: lambda table: rule(table)[:-2]),
+    "three quarters of many": VerdictRule(_E, "spread_of_many", _plain_spread),
+    "spread within all roles": VerdictRule(_E, "_deviation_within_roles", _zero),
+    "late hosts": VerdictRule(_S, "find_late_hosts", _no_late_hosts),
+    "any rhythm": VerdictRule(_S, "add_rhythmic", _as_they_are),
+    "own time in a rhythm": VerdictRule(_R, "_find_late", lambda *_: iter(())),
+    "blocked in a rhythm": VerdictRule(_R, "_find_blocked", lambda *_: iter(())),
+    "a rhythm among strays": VerdictRule(_R, "_find_among_strays", _none_of_all),
+    "most of a lateness in a rhythm": VerdictRule(_R, "_explains", _always),
+    "most often (sign)": VerdictRule(_S, "find_most_often", _nothing),
+    "loaders of all ranks": VerdictRule(_S, "find_slow_loaders", _no_pairs),
+    "the same kernels": VerdictRule(_S, "find_slow_devices", _no_pairs),
+    "more work": VerdictRule(_S, "weigh_work", _as_they_are),
+    "more work by operators": VerdictRule("causes.unequal_work", "find_more_work", _nothing),
+    "more work on a device": VerdictRule("causes.unequal_work", "find_more_on_device", _none_of_all),
+    "worth of what comes and goes": VerdictRule("search.faults", "is_worth", _always),
+    "who waits unseen": VerdictRule("search.readings", "_waits_are_missed", _never),
+    "slow links": VerdictRule(_V, "find_slow_links", lambda *_: Links([], [], 0.0, 0, judged=True)),
+    "candidates of noise": VerdictRule(_V, "_power", lambda *_: Power(None, None)),
+    "blocked in turns": VerdictRule(_I, "find_likeliest_order", _none_of_all),
+    "several move": VerdictRule(_I, "_is_of_several", _always),
+    "tensors all alike": VerdictRule(_I, "_all_alike", _never),
+    "explained by waits": VerdictRule(_I, "_explained_by_waits", _none_of_all),
+    "pauses that move": VerdictRule(_I, "pauses_move", _always),
+    "loaders of other stages": VerdictRule(_I, "_others_load_alike", _never),
+    "a stage's other causes": VerdictRule(_I, "_find_excess", lambda *_: "stage_imbalance"),
+    "a clock below the peers'": VerdictRule(_X, "find_slower_clock", _nothing),
+    "a device that comes and goes": VerdictRule(_X, "comes_and_goes", _never),
+    "slow beside given work": VerdictRule(_X, "measure_slowness", _plain_slowness),
+    "gaps by hosts": VerdictRule(_X, "_by_host", lambda *_: {}),
+    "lack of a core": VerdictRule(_X, "find_contention", _none_of_all),
+    "lack of a core without samples": VerdictRule("causes.cores", "_held_up", _nothing),
+    "runs longer": VerdictRule(_X, "runs_more", _always),
+    "silent pauses": VerdictRule(_X, "find_collections", _none_of_all),
+    "thread that was heard": VerdictRule("causes.pauses", "_is_heard", _never),
+    "sizes of tensors": VerdictRule("causes.operators", "compare_sizes", _none_of_all),
+    "more work on the host": VerdictRule(_X, "_has_more_work", _never),
 }
 
 
@@ -165,14 +165,14 @@ def once() -> Iterator[None]:
 def _remember(function: Callable[..., Any]) -> Callable[..., Any]:
     known: dict[Any, Any] = {}
 
-    def asked(*given: Any, **named: Any) -> Any:
+    def answer(*given: Any, **named: Any) -> Any:
         # Of a case there is one replay for each reading of its hosts; everything else is the same.
         key = (*(id(one) for one in given if isinstance(one, Replay)), *named.items())
         if key not in known:
             known[key] = function(*given, **named)
         return known[key]
 
-    return asked
+    return answer
 
 
 @contextmanager
@@ -202,14 +202,14 @@ def watched(rules: Iterable[str]) -> Iterator[set[str]]:
 
 
 def _watch(rule: Callable[..., Any], instead: Callable[..., Any], name: str, speaking: set[str]) -> Callable[..., Any]:
-    def asked(*given: Any, **named: Any) -> Any:
+    def answer(*given: Any, **named: Any) -> Any:
         found, other = rule(*given, **named), instead(*given, **named)
         found, other = (list(one) if isinstance(one, Iterator) else one for one in (found, other))
         if not _same(found, other):
             speaking.add(name)
         return found
 
-    return asked
+    return answer
 
 
 def _same(one: Any, other: Any) -> bool:

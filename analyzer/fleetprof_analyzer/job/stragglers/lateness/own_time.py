@@ -56,8 +56,8 @@ class OwnTime:
 
     def sampled(self) -> Bools | None:
         """The iterations in which all training threads were sampled, shape (K,); None where these are too few."""
-        told = [values for values in (self.ran_ns, self.waited_ns) if values.shape == self.own_ns.shape]
-        known: Bools = np.asarray(np.isfinite(told).all(axis=(0, 1)) if told else np.zeros(1, np.bool_))
+        samples = [values for values in (self.ran_ns, self.waited_ns) if values.shape == self.own_ns.shape]
+        known: Bools = np.asarray(np.isfinite(samples).all(axis=(0, 1)) if samples else np.zeros(1, np.bool_))
         return known if known.sum() >= FEW_ITERATIONS else None
 
     def blocked_ns(self) -> Floats | None:
