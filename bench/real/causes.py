@@ -32,7 +32,7 @@ from harness.training.local_system import Local, make_local  # noqa: E402
 ITERATIONS = 12
 COMMANDS = ROOT / ".venv" / "bin"
 HEALTHY = ("plain/accumulation", "plain/fsdp2", "plain/streaming", "plain/plain_loop", "causes/healthy")
-WITHOUT_LINE = ("garbage_collection", "repeated_reduction", "few_cores")
+WITHOUT_LINE = ("garbage_collection", "repeated_reduction", "few_cores", "unused_parameters")
 """Causes that are no line's."""
 
 
