@@ -202,7 +202,9 @@ class Hub:
             return
         found = await self._find_workload(identity.namespace, identity.pod_name, identity.pod_uid)
         api_version, kind, name = split_workload(found)
-        identity.workload.api_version, identity.workload.kind, identity.workload.name = api_version, kind, name
+        identity.ClearField("workload")
+        if name:
+            identity.workload.api_version, identity.workload.kind, identity.workload.name = api_version, kind, name
 
     def put(self, key: str, data: bytes) -> None:
         """Stores a document beside the captures. Blocks. Raises StoreError."""

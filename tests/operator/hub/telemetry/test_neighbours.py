@@ -99,6 +99,8 @@ async def test_a_pod_has_the_workload_that_owns_it_whatever_it_says(make_hub: Ca
         await dial(hub, hello_of("team", pod, f"s-{pod}", "llama", 2))
     kept = {(board.kind, board.name): board.rank_count for board in hub.telemetry.boards()}
     assert kept == {("Job", "llama"): 2, ("Job", "own"): 2, ("Pod", "nobody-s"): 2}
+    named = {record.identity.pod_name: record.identity.HasField("workload") for record in hub.sidecars("team")}
+    assert named == {"mine": True, "mallory": True, "nobody-s": False}
     await hub.close()
 
 
