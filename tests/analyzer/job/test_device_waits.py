@@ -27,7 +27,7 @@ def judge(cause: Cause, late: dict[str, int] | None, others: dict[str, int] | No
 
 
 @pytest.mark.parametrize(
-    ("cause", "late", "told"),
+    ("cause", "late", "named"),
     [
         ("host", IDLE, "device_wait"),
         ("host", IDLE | {"waiting": 5_900}, "host"),  # less than half of what it is late
@@ -39,8 +39,8 @@ def judge(cause: Cause, late: dict[str, int] | None, others: dict[str, int] | No
         ("host", None, "host"),
     ],
 )
-def test_which_cause_it_is(cause: Cause, late: dict[str, int] | None, told: Cause) -> None:
-    assert judge(cause, late) == told
+def test_which_cause_it_is(cause: Cause, late: dict[str, int] | None, named: Cause) -> None:
+    assert judge(cause, late) == named
 
 
 def test_what_is_not_known_of_the_others_and_what_a_node_is_blamed_for_stays() -> None:

@@ -248,7 +248,7 @@ STAGE: Final = SentenceGuard(
     least_permille=100,
 )
 SILENT_STAGE: Final = SentenceGuard(
-    place="headline without GPU: where the host is silent",
+    place="headline without GPU: silence",
     figure="the longest of ranks.stages.silences",
     whole="ranks.stages of the host",
     least_permille=500,
