@@ -79,7 +79,11 @@ def pack_summary(summary: RankSummary, *, trace_bytes: int, samples_bytes: int) 
 def unpack_summary(
     data: bytes, rank: int, *, trace_bytes: int | None = None, samples_bytes: int | None = None
 ) -> RankSummary:
-    """The summary of `rank`. Where sizes are given, it must have been made of files of that size. Raises Unusable."""
+    """The summary of `rank`. Raises Unusable.
+
+    Where sizes are given, the files are there: it must have been made of files of that size, and by this version. Where
+    they are not, the summary is all there is, and any version of this form may have made it.
+    """
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             text = file.read(_DECODED_BYTES + 1)
@@ -87,7 +91,8 @@ def unpack_summary(
             raise Unusable(f"longer than {_DECODED_BYTES:,} bytes")
         text = pass_door(text, _ENCODED_BYTES)
         version = _READ_VERSION.decode(text)
-        if version.schema_version != SCHEMA_VERSION:
+        is_ours = version.made_by == __version__ or trace_bytes is None
+        if version.schema_version != SCHEMA_VERSION or not is_ours:
             raise Unusable(
                 f"made by fleetprof {version.made_by[:40] or 'of unknown version'} (form {version.schema_version}), "
                 f"this is {__version__} (form {SCHEMA_VERSION}); capture whole traces of this job (`traces: All`), or "

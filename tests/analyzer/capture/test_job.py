@@ -66,6 +66,18 @@ def test_what_was_summarised_before_is_kept_and_what_does_not_hold_is_made_anew(
     assert summarise_ranks(store, "default", uid, shard=0, shards=1) == 5
 
 
+def test_a_summary_without_its_trace_is_read_whatever_version_made_it() -> None:
+    """A sidecar that is older than the analyzer made it, and the trace is gone."""
+    store = MemoryStore()
+    uid = plant_capture(store, ranks=1).uid
+    summarise_ranks(store, "default", uid, shard=0, shards=1)
+    other = json.loads(gzip.decompress(store.get(summary_key(uid, 0)))) | {"made_by": "0.0.1"}
+    assert unpack_summary(gzip.compress(json.dumps(other).encode()), 0).rank_number == 0
+    unknown = gzip.compress(json.dumps(other | {"schema_version": 99}).encode())
+    with pytest.raises(Unusable, match=r"made by fleetprof 0\.0\.1"):
+        unpack_summary(unknown, 0)
+
+
 def test_ranks_without_a_usable_summary_are_told_and_the_others_reported() -> None:
     store = MemoryStore()
     uid = plant_capture(store, ranks=4).uid
