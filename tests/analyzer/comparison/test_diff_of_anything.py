@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-LENGTHS = st.one_of(st.integers(0, 3), st.integers(0, 10**9), st.just(2**63))
+LENGTHS = st.one_of(st.integers(0, 3), st.integers(0, 10**9), st.just(8 * 10**18))
 MAYBE_LENGTH = st.one_of(st.none(), LENGTHS)
 TIMES = st.builds(TimeBreakdown, span=LENGTHS, compute=LENGTHS, idle=LENGTHS)
 RANKS = st.builds(

@@ -1,6 +1,7 @@
 """`fleetprof diff`: which reports are meant, what it prints, and the codes that CI looks at."""
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -138,10 +139,8 @@ def test_numbers_that_cannot_be_are_refused(folder: Path) -> None:
     length = FASTER.ranks[0].iterations[0].duration_ns
     (folder / "absurd.json").write_text(text.replace(f'"duration_ns": {length}', f'"duration_ns": {10**400}', 1))
     ended = diff("absurd.json", "b.json")
-    assert (ended.exit_code, ended.stderr) == (
-        ExitCode.INVALID,
-        "fleetprof: a report holds numbers that no clock gives\n",
-    )
+    assert ended.exit_code == ExitCode.INVALID
+    assert re.fullmatch(r"fleetprof: absurd.json: .*: a number at byte \d+ is out of bounds\n", ended.stderr)
 
 
 def test_the_plug_in_compares_files_too(folder: Path) -> None:

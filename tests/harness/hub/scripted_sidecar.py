@@ -65,6 +65,7 @@ class ScriptedSidecar:
         self.received: list[pb.HubMessage] = []
         self._stack = AsyncExitStack()
         self._news = asyncio.Condition()
+        self._writing = asyncio.Lock()
 
     async def connect(self, port: int, token: str = TOKEN) -> "ScriptedSidecar":
         """Dials and says hello with all that is held; returns after the welcome."""
@@ -82,9 +83,14 @@ class ScriptedSidecar:
             held=self.held.values(),
             version=self.version,
         )
-        await self.call.write(pb.SidecarMessage(hello=hello))
+        await self._write(pb.SidecarMessage(hello=hello))
         await self.expect("welcome")
         return self
+
+    async def _write(self, message: pb.SidecarMessage) -> None:
+        """Several tasks of a test speak for one sidecar, and a call takes one message at a time."""
+        async with self._writing:
+            await self.call.write(message)
 
     async def _end(self, reader: asyncio.Task[None]) -> None:
         self.call.cancel()
@@ -131,20 +137,20 @@ class ScriptedSidecar:
             **((times if state != "FAILED" else {}) | fields),
         )
         self.held[uid, process_id] = event
-        await self.call.write(pb.SidecarMessage(event=event))
+        await self._write(pb.SidecarMessage(event=event))
 
     async def say_all(self, arm: pb.Arm, state: str, **fields: Any) -> None:
         for order in arm.orders:
             await self.say(arm.capture_id, order.process_id, order.rank, state, **fields)
 
     async def beat(self) -> None:
-        await self.call.write(pb.SidecarMessage(heartbeat=pb.Heartbeat(processes=self.processes)))
+        await self._write(pb.SidecarMessage(heartbeat=pb.Heartbeat(processes=self.processes)))
 
     async def ask_upload(
         self, uid: str, order: pb.Order, data: bytes, kind: pb.ObjectKind.ValueType = pb.TRACE, **more: Any
     ) -> None:
         parts = [pb.Part(size_bytes=len(data), sha256=hashlib.sha256(data).digest())]
-        await self.call.write(
+        await self._write(
             pb.SidecarMessage(
                 upload_request=pb.UploadRequest(
                     capture_id=uid, process_id=order.process_id, rank=order.rank, object=kind, parts=parts, **more
@@ -172,7 +178,7 @@ class ScriptedSidecar:
         completion = pb.UploadDone(
             capture_id=uid, process_id=order.process_id, object=kind, upload_id=grant.upload_id, etags=etags
         )
-        await self.call.write(pb.SidecarMessage(upload_done=completion))
+        await self._write(pb.SidecarMessage(upload_done=completion))
         return await self.expect("upload_verdict")
 
     async def deliver(self, store: Puts, arm: pb.Arm) -> None:

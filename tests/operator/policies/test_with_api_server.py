@@ -74,6 +74,8 @@ async def test_a_flood_of_alerts_makes_one_request_through_a_kill(api: Any, tmp_
         assert await ground.deliver(sidecar) == request["metadata"]["uid"]
         await ground.until(lambda: status()["captures"][0].get("completionTime"), "the end of the capture")
         assert status()["captured"] == 1
+        # The end is told beside the status, not before it.
+        await ground.until(lambda: "CaptureEnded" in [reason for _, reason in ground.events()], "the end to be told")
         events = [reason for _, reason in ground.events()]
         assert events.count("Captured") == events.count("MadeByPolicy") == events.count("CaptureEnded") == 1
         assert 'fleetprof_workload_exempt{kind="Job"' in ground.scrape()
