@@ -66,6 +66,11 @@ def measure_slowness(table: OwnTime, rank: int) -> Floats:
     return np.asarray(busy[rank] / np.maximum(usual, 1) - 1)
 
 
+def time_by_slowness(busy_ns: Floats, slowness: Floats) -> Floats:
+    """What of its work's time the device took longer for, by its slowness; 0 in an iteration without work."""
+    return np.asarray(busy_ns * slowness / np.maximum(1 + slowness, np.finfo(np.float64).tiny))
+
+
 def comes_and_goes(excess: Floats, candidate: Candidate, *, beside_peers: bool) -> bool:
     """Whether a device was slow in one part of the window, or clearly either slow or not: clocks, not the chip.
 

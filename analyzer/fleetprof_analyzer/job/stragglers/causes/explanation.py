@@ -12,7 +12,12 @@ import numpy as np
 from fleetprof_api.report.stragglers import Cause, Evidence
 
 from fleetprof_analyzer.job.stragglers.causes.cores import find_contention
-from fleetprof_analyzer.job.stragglers.causes.devices import comes_and_goes, find_slower_clock, measure_slowness
+from fleetprof_analyzer.job.stragglers.causes.devices import (
+    comes_and_goes,
+    find_slower_clock,
+    measure_slowness,
+    time_by_slowness,
+)
 from fleetprof_analyzer.job.stragglers.causes.loaders import loading_ns
 from fleetprof_analyzer.job.stragglers.causes.operators import (
     OperatorWork,
@@ -130,7 +135,7 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     slowness = measure_slowness(table, rank)
     if on_gpu and len(peers):
         # What it was given more by chance is no fault of its device.
-        excess["busy"] = float(center((own["busy"][rank] * slowness / (1 + slowness))[late]))
+        excess["busy"] = float(center(time_by_slowness(own["busy"][rank], slowness)[late]))
     excess |= _by_host(table, candidate, excess, usual_of)
     total = sum(max(value, 0.0) for value in excess.values()) or 1.0
     evidence = [
