@@ -112,7 +112,7 @@ def policies_key(namespace: str) -> str:
 
 
 def probe_key(namespace: str) -> str:
-    """What an operator writes to see whether the store works; no request has the uid `probe`."""
+    """The object that an operator writes to see whether the store works; no request has the uid `probe`."""
     return f"{MAJOR}/{_checked(namespace, 'namespace')}/probe/now"
 
 

@@ -128,7 +128,7 @@ def captured(folder: Path) -> Iterator[KeptCase]:
 
 
 def _operations_of(folder: Path) -> tuple[list[RankOperations], dict[int, str]]:
-    """What the verdict gets where a report is made of this folder."""
+    """The operations that the verdict gets where a report is made of this folder."""
     given: list[tuple[list[RankOperations], dict[int, str]]] = []
     judge = report.judge_summaries
 

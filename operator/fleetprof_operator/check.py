@@ -43,7 +43,7 @@ def judge(before: Json | None, now: Json, owner: str) -> str:
 async def check(
     cluster: Cluster, leases: Sequence[str], owner: str, patience_s: float = PATIENCE_S, look_s: float = _LOOK_S
 ) -> list[str]:
-    """What is wrong with the operator of this release, once it has had a while to begin; empty when nothing is."""
+    """The trouble of this release's operator, once it has had a while to begin; empty when there is none."""
     before: dict[str, Json] = {}
     looks = max(2, round(patience_s / look_s))
     for look in range(looks):

@@ -35,7 +35,7 @@ def _judge(late: Straggler, rank: Rank | None, others: Sequence[Rank]) -> Stragg
 
 
 def _beyond(rank: Rank, others: Sequence[Rank], time_ns: Callable[[IdleCauses], int]) -> float:
-    """How much more of an iteration the rank's device is idle for this than the others', ns."""
+    """The idle time of this kind per iteration beyond that of the other ranks, ns."""
 
     def of_iteration(one: Rank) -> float:
         return 0.0 if one.idle_ns is None else time_ns(one.idle_ns) / len(one.iterations)

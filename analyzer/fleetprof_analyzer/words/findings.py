@@ -46,7 +46,7 @@ def _say(found: MeasuredFinding, stragglers: Stragglers | None) -> Finding:
         ranks=found.ranks,
         names=found.names,
         place=found.place,
-        part="" if found.guard is None else found.guard.part,
+        part=found.guard.part,
     )
 
 

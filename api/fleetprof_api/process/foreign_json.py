@@ -52,7 +52,7 @@ def _fitting(most_text_bytes: int) -> re.Pattern[bytes]:
 
 
 def _show_raw(text: str) -> str:
-    """What stands raw in its texts, printable. Control characters below 32 stand between texts only."""
+    """The document with its raw characters made printable. Control characters below 32 stand between texts only."""
     hidden = "".join(character for character in set(text) if character > "~" and not character.isprintable())
     return re.sub(f"[{re.escape(hidden)}]", lambda found: make_printable(found[0]), text) if hidden else text
 

@@ -78,7 +78,7 @@ def need_of(estimate: RecordingEstimate, iterations: int, collect: Collection[st
 
 
 def most_memory_bytes(events: int, collect: Collection[str]) -> int:
-    """What so many events take at the most: what a trainer's memory grows by beyond is the job's own."""
+    """The most memory that recording so many events takes; growth beyond it is the job's own."""
     return FIXED_BYTES + events * _MEMORY_PER_EVENT[Collect.STACKS in collect, Collect.SHAPES in collect]
 
 

@@ -53,7 +53,7 @@ class CaptureRegistry:
         raise UnknownCapture(f"{len(named)} captures are named {ref!r}; use an id: {uids}")
 
     def count_waiting(self) -> Counter[str]:
-        """How many that go on hold no place, by namespace."""
+        """The number of captures without a place that go on, by namespace."""
         return Counter(c.ledger.namespace for c in self._unfinished() if not c.holds_place)
 
     def claim_place(self, uid: str, now_unix_ns: int) -> NoPlace | None:

@@ -32,7 +32,7 @@ _NAME: Final = "name of the pod"  # in place of a label: no label has a space
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenPod:
-    """What is kept of a pod. `trouble` says why it, or its sidecar, does not run; "" where its status does not tell."""
+    """The facts that are kept of a pod. `trouble` says why it, or its sidecar, does not run; "" where nothing tells."""
 
     uid: str
     name: str

@@ -18,6 +18,7 @@ from fleetprof_analyzer.job.findings.found import (
     SomeLongIterations,
     WaitsForCores,
 )
+from fleetprof_analyzer.job.findings.guards import HELD_UP
 from fleetprof_analyzer.job.stragglers.causes.explanation import PARTS, PARTS_ON_HOST
 from fleetprof_analyzer.views.text import capital
 from fleetprof_analyzer.words.findings import say_findings
@@ -59,7 +60,9 @@ def late(cause: Cause, *evidence: Evidence, place: PlaceInCode | None = None, ev
 
 def advice_of(facts: Facts, names: list[str], place: PlaceInCode | None, stragglers: Stragglers | None) -> str:
     """As the report has it."""
-    found = MeasuredFinding(kind="…", facts=facts, gain_permille=1, measure="…", names=names, place=place)
+    found = MeasuredFinding(
+        kind="…", facts=facts, guard=HELD_UP, gain_permille=1, measure="…", names=names, place=place
+    )
     (finding,) = say_findings([found], stragglers)
     return finding.advice
 
@@ -266,7 +269,7 @@ BETWEEN = IdlePlace(kind="python", time_ns=1, count=1, after="aten::mm", before=
      "compared, so whether they send or wait is not known"),
 ])  # fmt: skip
 def test_a_sentence_says_no_more_than_its_facts(facts: Facts, message: str) -> None:
-    found = MeasuredFinding(kind="…", facts=facts, gain_permille=1, measure="…")
+    found = MeasuredFinding(kind="…", facts=facts, guard=HELD_UP, gain_permille=1, measure="…")
     (finding,) = say_findings([found], None)
     assert capital(finding.message) == message
 

@@ -135,7 +135,7 @@ class MeasuredFinding:
 
     kind: str
     facts: Facts
-    guard: SentenceGuard | None = None
+    guard: SentenceGuard
     gain_permille: int
     measure: str
     value_ns: int | None = None

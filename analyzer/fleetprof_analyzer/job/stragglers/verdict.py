@@ -196,7 +196,7 @@ def _decide(agreed: Agreed, missing: list[int]) -> _Decision:
 
 
 def _find_unseen(replay: Replay, judged: Judged, missing: list[int]) -> Unseen | None:
-    """What the missing ranks may hide: the delays that they make, or what a rank costs whom they wait for."""
+    """The delays that the missing ranks may hide: their own, or those of ranks that they wait for."""
     unexplained = 1 - replay.fidelity()
     if unexplained > FAITHFUL:
         return Unseen(missing, None, unexplained)

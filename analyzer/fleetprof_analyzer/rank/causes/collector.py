@@ -41,7 +41,7 @@ def find_collector(view: RankView) -> KnownCause | None:
 
 
 def _find_before(view: RankView, runs: Union) -> KnownCause | None:
-    """What the iterations would take at the rate of before, from the end of the first run that was heard on."""
+    """The time that collections would take at the rate from the first run that was heard up to the iterations."""
     if not view.iterations:
         return None
     begins = view.iterations[0].start_ns

@@ -95,7 +95,7 @@ def _share(first: Int64s, second: Int64s) -> float:
 
 
 def _communicating_ns(view: RankView, thread: MainThread) -> int:
-    """What nothing hides on devices; without devices all of it, and what buckets take: they share its cores."""
+    """The time that nothing hides on devices; without devices all of it, and that of buckets, which share the cores."""
     if view.on_gpu:
         return sum(one.time_ns.exposed_communication for one in view.iterations if one.time_ns is not None)
     rows = view.trace.rows

@@ -36,7 +36,7 @@ class RankView:
         return overlap(spans, self.free)
 
     def each_ns(self, spans: Union) -> Int64s:
-        """How much of the spans lies in each iteration, shape (iterations,)."""
+        """The time of the spans within each iteration, shape (iterations,)."""
         start = np.array([one.start_ns for one in self.iterations], np.int64)
         length_ns = np.array([one.duration_ns for one in self.iterations], np.int64)
         return covered_length(start + length_ns, spans) - covered_length(start, spans)
@@ -67,5 +67,5 @@ def view_rank(
 
 
 def overlap(first: Union, second: Union) -> int:
-    """How much two unions have in common, ns."""
+    """The time that two unions have in common, ns."""
     return length(first) - length(without(first, second))

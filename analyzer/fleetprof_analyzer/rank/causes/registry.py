@@ -134,6 +134,6 @@ CAUSE_RULES: Final = (
 
 
 def find_known_causes(view: RankView) -> list[KnownCause]:
-    """What is proven on one rank, the most time first."""
+    """The causes that are proven on one rank, the most time first."""
     found = [cause for rule in CAUSE_RULES if (cause := rule.find(view)) is not None and cause.time_ns > 0]
     return sorted(found, key=lambda cause: (-cause.time_ns, cause.cause))

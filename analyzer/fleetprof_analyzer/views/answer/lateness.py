@@ -145,7 +145,7 @@ def _costs(gain: float) -> str:
 
 
 def _then(found: Stragglers, report: Report, how: str = "without that") -> str:
-    """What the mean iteration would take then; nothing where none is known or nothing is to be won."""
+    """The mean iteration without the fault; nothing where none is known or nothing is to be won."""
     durations = [iteration.duration_ns for rank in report.ranks for iteration in rank.iterations]
     if not durations or found.gain < _HIDDEN:
         return ""

@@ -166,7 +166,7 @@ def _find_place(words: str, ranks: Sequence[Rank]) -> PlaceInCode | None:
 
 
 def _where(words: str, time_ns: int, ranks: Sequence[Rank], report: Report) -> str:
-    """Where a stage lies; nothing where no place holds most of its time, or another cause is proven."""
+    """The place of a stage; nothing where no place holds most of its time, or another cause is proven."""
     if find_proven(report) is not None:
         return ""
     if words == "data loading":

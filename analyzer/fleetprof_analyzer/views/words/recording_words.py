@@ -53,7 +53,7 @@ def describe_memory(report: Report) -> MemoryCost | None:
 
 
 def _most_bytes(report: Report, cost: RecordingCost) -> int | None:
-    """What recording itself can have taken; None where its events or options are not known."""
+    """The memory that recording can have taken; None where its events or options are not known."""
     collect = None if report.request is None else report.request.collect
     return None if collect is None or not cost.events else most_memory_bytes(cost.events, collect)
 

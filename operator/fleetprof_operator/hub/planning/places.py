@@ -47,7 +47,7 @@ def line_up(held: Mapping[str, int], contenders: Iterable[Contender], most_of_na
 def explain(
     contender: Contender, held: Mapping[str, int], contenders: Iterable[Contender], line: Sequence[str], most: int
 ) -> NoPlace | None:
-    """What keeps this one from its place; None: nothing does."""
+    """The reason that keeps this one from its place; None where nothing does."""
     total = sum(held.values())
     if contender.uid not in line:
         before = sum(c.namespace == contender.namespace and c.key < contender.key for c in contenders)

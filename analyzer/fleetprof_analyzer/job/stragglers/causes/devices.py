@@ -67,7 +67,7 @@ def measure_slowness(table: OwnTime, rank: int) -> Floats:
 
 
 def time_by_slowness(busy_ns: Floats, slowness: Floats) -> Floats:
-    """What of its work's time the device took longer for, by its slowness; 0 in an iteration without work."""
+    """The part of the work's time that the slowness of the device adds; 0 in an iteration without work."""
     return np.asarray(busy_ns * slowness / np.maximum(1 + slowness, np.finfo(np.float64).tiny))
 
 

@@ -46,7 +46,7 @@ def find_loss(trace: Trace, thread: MainThread, rows: Rows, model: Sequence[Span
 
 
 def _last_layer(trace: Trace, thread: MainThread, rows: Rows) -> int:
-    """How many rows there are up to the last layer by name that autograd goes back through."""
+    """The number of rows up to the last layer by name that autograd goes back through."""
     trains = np.isin(rows.start_ns, thread.top.start_ns[thread.trains])
     layers = np.flatnonzero(trains & where_name(rows, trace.names, names.is_layer))
     return int(layers[-1]) + 1 if len(layers) else 0
