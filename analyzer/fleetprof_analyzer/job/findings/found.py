@@ -5,7 +5,7 @@ Guarantees: frozen; holds no sentence. `fleetprof_analyzer.words.findings` says 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.rank_tables import KnownCause
@@ -105,6 +105,10 @@ class SomeLongIterations:
     times: float
     every: int
     stage: StageName | None
+
+
+OF_CAUSES: Final = "ranks.causes"
+"""The measure of every proven cause, by which a headline knows one."""
 
 
 @dataclass(frozen=True, slots=True)

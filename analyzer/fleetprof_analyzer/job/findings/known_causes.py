@@ -12,7 +12,7 @@ from fleetprof_api.report.rank_tables import KnownCauseName
 from fleetprof_api.report.report import Rank
 from fleetprof_api.report.stragglers import Cause, Stragglers
 
-from fleetprof_analyzer.job.findings.found import MeasuredFinding, ProvenCause
+from fleetprof_analyzer.job.findings.found import OF_CAUSES, MeasuredFinding, ProvenCause
 from fleetprof_analyzer.job.findings.guards import SentenceGuard
 from fleetprof_analyzer.rank.causes.registry import CAUSE_RULES, CauseRule
 
@@ -75,7 +75,7 @@ def _find(rule: CauseRule, ranks: Sequence[Rank]) -> MeasuredFinding | None:
         facts=ProvenCause(most, len(rank.iterations)),
         guard=guard,
         gain_permille=permille,
-        measure="ranks.causes",
+        measure=OF_CAUSES,
         value_ns=sum(one.time_ns for one, _ in here),
         place=most.place,
     )

@@ -14,8 +14,9 @@ from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Stragglers, Undecided
 
 from fleetprof_analyzer.job.findings import guards
+from fleetprof_analyzer.job.findings.found import OF_CAUSES
 from fleetprof_analyzer.views.answer.lateness import say_lateness
-from fleetprof_analyzer.views.answer.time_spent import OF_CAUSES, find_proven, say_time
+from fleetprof_analyzer.views.answer.time_spent import find_proven, say_time
 from fleetprof_analyzer.views.text import duration, percent, plain, share
 from fleetprof_analyzer.views.words.causes_text import SilenceInWords, add_stages, find_silences
 from fleetprof_analyzer.views.words.code_words import name_place

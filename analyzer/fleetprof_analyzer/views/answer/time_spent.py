@@ -12,6 +12,7 @@ from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.report import KindTotal, Rank, Report
 
 from fleetprof_analyzer.job.findings import guards
+from fleetprof_analyzer.job.findings.found import OF_CAUSES
 from fleetprof_analyzer.views.text import percent, plain, share
 from fleetprof_analyzer.views.words.causes_text import add_stages, find_silences, list_causes
 from fleetprof_analyzer.views.words.code_words import in_brackets, name_place
@@ -19,7 +20,6 @@ from fleetprof_analyzer.views.words.finding_words import say_briefly
 from fleetprof_analyzer.views.words.launches_text import find_sampled
 from fleetprof_analyzer.views.words.window_words import name_lost_work
 
-OF_CAUSES: Final = "ranks.causes"
 _PARTS: Final[Mapping[PartOfTime, str]] = {
     "idle": "idle", "host": "idle", "communication": "communication", "copies": "copies",
 }  # fmt: skip
