@@ -83,8 +83,9 @@ class CaptureRegistry:
 
     def find_earlier(self, uid: str, targets: Sequence[RankTarget]) -> list[str]:
         """The names of the captures that wait for one of these ranks since before this one."""
-        ours = self.by_uid[uid].queue_key
-        waiting = [c for c in self.by_uid.values() if c.queue_key < ours and c.waits_for(targets)]
+        ours, namespace = self.by_uid[uid].queue_key, self.by_uid[uid].ledger.namespace
+        earlier = [c for c in self.by_uid.values() if c.queue_key < ours and c.ledger.namespace == namespace]
+        waiting = [c for c in earlier if c.waits_for(targets)]
         return [c.ledger.name for c in sorted(waiting, key=lambda c: c.queue_key)]
 
     def estimate(self, namespace: str, target: str, collect: Collection[str]) -> RecordingEstimate | None:

@@ -22,6 +22,7 @@ from fleetprof_store.location import StoreLocation
 
 from fleetprof_operator.analyses.analyses import AnalyzerJobs
 from fleetprof_operator.hub.hub import Hub
+from fleetprof_operator.hub.planning.target_pods import LOOKING
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
 from fleetprof_operator.hub.submission import QUEUED, TOO_MANY, CaptureRefused, UnknownCapture
 from fleetprof_operator.hub.waiting_line import WaitingLine
@@ -34,7 +35,7 @@ from fleetprof_operator.profilerequests.records import Record, find_turn, reques
 from fleetprof_operator.profilerequests.requesters import UNKNOWN, Requesters
 from fleetprof_operator.profilerequests.status import Fact, build_status, finish, from_capture
 from fleetprof_operator.profilerequests.status_writer import StatusWriter
-from fleetprof_operator.profilerequests.target_pods import LOOKING, TargetWatches
+from fleetprof_operator.profilerequests.target_pods import TargetWatches
 from fleetprof_operator.tasks import run_beside
 
 log = logging.getLogger(__name__)

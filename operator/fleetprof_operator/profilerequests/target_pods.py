@@ -16,13 +16,11 @@ from typing import Final
 from fleetprof_api.process.kubernetes_errors import ApiUnreachable
 from fleetprof_api.request import ProfileRequest, WorkloadReference
 
-from fleetprof_operator.hub.planning.target_pods import Pod, TargetPods
+from fleetprof_operator.hub.planning.target_pods import LOOKING, Pod, TargetPods
 from fleetprof_operator.kubernetes.namespace_pods import NamespacePods, SeenPod, SharedPods
 from fleetprof_operator.kubernetes.owners import CannotFollow
 from fleetprof_operator.kubernetes.workloads import PodQuery, find_query
 
-LOOKING: Final = "LookingForPods"
-"""The reason of TargetsResolved in the first moments, before which nothing is known."""
 _LOOK_AGAIN_S: Final = 5.0
 _BURST_S: Final = 0.1  # pods come in bursts; whose they are is looked up once for each
 

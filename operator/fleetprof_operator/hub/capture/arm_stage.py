@@ -26,6 +26,7 @@ from fleetprof_operator.hub.planning.first_steps import NO_STEP
 from fleetprof_operator.hub.planning.orders import build_release
 from fleetprof_operator.hub.planning.plan import find_obstacle, find_unsteady, make_plan
 from fleetprof_operator.hub.planning.resolution import Resolution
+from fleetprof_operator.hub.planning.target_pods import LOOKING
 from fleetprof_operator.hub.planning.window_fit import NO_MEMORY, fit_window
 from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
 from fleetprof_operator.hub.submission import ALREADY, QUEUED, TOO_MANY
@@ -46,6 +47,7 @@ async def resolve_and_arm(state: CaptureState) -> bool:
             state.book.conclude("False", "Cancelled", sentence, now)
             return False
         found = hub.resolve(state.request, state.ledger.namespace, state.ledger.uid)
+        state.looks_for_pods = found.reason == LOOKING
         others_since = (others_since or now) if found.others else 0
         if others_since and _is_grace_over(state, others_since, now):
             found = hub.resolve(state.request, state.ledger.namespace, state.ledger.uid, without_missing=True)
@@ -57,7 +59,7 @@ async def resolve_and_arm(state: CaptureState) -> bool:
             if spec.conflict is Conflict.FAIL:
                 state.book.conclude("False", ALREADY, first, now)
                 return False
-            state.enter_queue(len(earlier) + 1, found.targets)
+            state.enter_queue(len(earlier) + bool(holder), found.targets)
             reason, message = QUEUED, f"place {state.queue_position} in the queue for these ranks: {first}"
         elif found.targets:
             pending = _find_pending(state, found, now)
@@ -76,6 +78,7 @@ async def resolve_and_arm(state: CaptureState) -> bool:
             else:
                 state.leave_queue()
                 if is_ready:
+                    state.wait_for(found.targets)
                     if not await note_beginning(state, found):
                         if state.ledger.outcome:
                             return False

@@ -49,7 +49,8 @@ class CaptureState:
     where that was asked for, the store holds, and `traces_stored` those whose trace was seen to arrive; `report_made`
     says that the report is there, `hurried` that a cancel waits for nobody's confirmation, `canary` is the one that
     records at this moment, `canary_step` the first step that the latest one was to record, `queued` has (sidecar,
-    process) of the ranks that it waits for until it has them, and `queue_position` its place among those who do, or
+    process) of the ranks that it waits for until it has them, `looks_for_pods` says that it may still find any of its
+    namespace, and `queue_position` is its place among those who do, or
     among those that wait for a place (1 comes next; 0: it waits for nobody).
     With `fails_fast` only what comes by itself is waited for (`arm_stage.is_hopeless`) from `patient_until_unix_ns`
     on, else everything until the deadline.
@@ -68,6 +69,7 @@ class CaptureState:
         self.canary: CanaryRun | None = None
         self.canary_step = 0
         self.queued: frozenset[tuple[str, str]] = frozenset()
+        self.looks_for_pods = False
         self.queue_position = 0
         self.place = PlaceState.NONE
         self.report_made = False
@@ -90,9 +92,13 @@ class CaptureState:
             queued_ns += max(0, self.hub.clock() - ledger.queued_since_unix_ns)
         return ledger.submitted_unix_ns + self.request.spec.active_deadline_seconds * SECOND_NS + queued_ns
 
-    def enter_queue(self, position: int, waits_for: Iterable[RankTarget]) -> None:
+    def wait_for(self, ranks: Iterable[RankTarget]) -> None:
+        """No later request gets these ranks before it."""
+        self.queued = frozenset((t.sidecar_id, t.process.process_id) for t in ranks)
+
+    def enter_queue(self, position: int, ranks: Iterable[RankTarget]) -> None:
         """It waits for its turn with these ranks. That it does so, not each of its places, reaches the store."""
-        self.queued = frozenset((t.sidecar_id, t.process.process_id) for t in waits_for)
+        self.wait_for(ranks)
         self.queue_position = position
         self.book.note_queued(True, self.hub.clock())
 

@@ -142,8 +142,10 @@ class RequestCapture:
         self._state.place = PlaceState.HELD
 
     def waits_for(self, targets: Sequence[RankTarget]) -> bool:
-        """Whether it waits until others have captured one of these processes."""
-        return not self.finished and any((t.sidecar_id, t.process.process_id) in self._state.queued for t in targets)
+        """Whether it waits for one of these processes of its namespace, or does not know yet that it does not."""
+        state = self._state
+        queued = any((t.sidecar_id, t.process.process_id) in state.queued for t in targets)
+        return not self.finished and (queued or state.looks_for_pods)
 
     def count_bytes(self) -> int:
         """About how much memory it takes once it has ended."""

@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+LOOKING: Final = "LookingForPods"
+"""The reason of TargetsResolved in the first moments, before which nothing is known."""
 _SHOWN: Final = 3
 
 

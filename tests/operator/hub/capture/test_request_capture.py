@@ -1,5 +1,6 @@
 """Requests from submission to their end, over real gRPC with scripted sidecars."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -8,7 +9,11 @@ from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger, RankState
 from fleetprof_api.request import InvalidRequest, Metadata
+from fleetprof_operator.hub.capture import arm_stage
+from fleetprof_operator.hub.capture.begin_permission import note_beginning
+from fleetprof_operator.hub.capture.capture_state import CaptureState
 from fleetprof_operator.hub.capture.environment import AnalysisOrder
+from fleetprof_operator.hub.planning.resolution import Resolution
 from fleetprof_operator.hub.submission import CaptureRefused, UnknownCapture
 
 
@@ -124,6 +129,28 @@ async def test_who_waits_for_the_same_ranks_gets_them_in_turn(ground: Any, kit: 
         await sidecar.deliver(ground.store, orders[-1])
         status = await ground.await_end(uid)
         assert (kit.succeeded(status), status.queue_position) == (("True", "Complete"), 0)
+
+
+async def test_who_begins_first_keeps_the_ranks_while_the_store_is_slow(
+    ground: Any, kit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sidecar = await ground.add_sidecar(0)
+    counted = asyncio.Event()
+
+    async def count_slowly(state: CaptureState, found: Resolution) -> bool:
+        begun.append(state.ledger.uid)
+        if state.ledger.uid == begun[0]:
+            await counted.wait()
+        return await note_beginning(state, found)
+
+    monkeypatch.setattr(arm_stage, "note_beginning", count_slowly)
+    begun: list[str] = []
+    uids: list[str] = []
+    for place in range(2):
+        uids.append((await ground.hub.submit(kit.make_request(), "team", fail_fast=False)).uid)
+        await ground.await_status(uids[-1], lambda s, place=place: s.queue_position == place)
+    counted.set()
+    assert (await sidecar.expect("arm")).capture_id == uids[0]
 
 
 @pytest.mark.parametrize("restart", [False, True])

@@ -60,14 +60,14 @@ def test_what_is_missing(target: TargetPods, connected: list[str], expected: Mis
 
 @pytest.fixture
 async def kubernetes(ground: Any, kit: Any) -> Any:
-    """The ground, with a hub whose operator tells the pods in `kubernetes.pods`."""
-    ground.pods = UNKNOWN
+    """The ground, with a hub whose operator tells the pods in `pods_of` a capture's uid, else those in `pods`."""
+    ground.pods, ground.pods_of = UNKNOWN, {}
 
     def start_hub() -> Any:
         return Hub(
             store=ground.store,
             analyze=ground.analyze,
-            find_pods=lambda uid: ground.pods,
+            find_pods=lambda uid: ground.pods_of.get(uid, ground.pods),
             settings=ground.settings,
             clock=ground.clock,
         )
@@ -92,14 +92,14 @@ async def add_pod(ground: Any, kit: Any, name: str, *processes: pb.Process) -> A
     return await sidecar.connect(ground.server.port)
 
 
-def adopt(ground: Any, kit: Any, **spec: Any) -> Any:
-    return ground.hub.adopt(kit.make_request(**spec), namespace="team", uid="u-1", name="five")
+def adopt(ground: Any, kit: Any, uid: str = "u-1", **spec: Any) -> Any:
+    return ground.hub.adopt(kit.make_request(**spec), namespace="team", uid=uid, name=uid)
 
 
 async def test_a_capture_waits_for_pods_and_takes_no_others(kubernetes: Any, kit: Any) -> None:
     stranger = await add_pod(kubernetes, kit, "stranger", kit.make_process(0))
     status = await adopt(kubernetes, kit)
-    assert (status.uid, status.name, status.namespace) == ("u-1", "five", "team")
+    assert (status.uid, status.name, status.namespace) == ("u-1", "u-1", "team")
     for kubernetes.pods, reason in [
         (UNKNOWN, "LookingForPods"),
         (pods("a", "b", pending=True), "PodsPending"),
@@ -116,6 +116,19 @@ async def test_a_capture_waits_for_pods_and_takes_no_others(kubernetes: Any, kit
     status = await kubernetes.await_end("u-1")
     assert kit.succeeded(status) == ("True", "Complete")
     assert [m.WhichOneof("body") for m in stranger.received] == []
+
+
+async def test_the_first_request_gets_the_ranks_though_its_pods_are_known_later(kubernetes: Any, kit: Any) -> None:
+    sidecar = await add_pod(kubernetes, kit, "a", kit.make_process(0))
+    kubernetes.pods_of["u-2"] = pods("a")
+    await adopt(kubernetes, kit, "u-1")
+    await adopt(kubernetes, kit, "u-2")
+    await kubernetes.await_status("u-2", lambda s: s.queue_position == 1)
+    kubernetes.pods_of["u-1"] = pods("a")
+    for uid in ("u-1", "u-2"):
+        arm = await sidecar.expect("arm")
+        assert arm.capture_id == uid
+        await sidecar.deliver(kubernetes.store, arm)
 
 
 @pytest.mark.parametrize(
