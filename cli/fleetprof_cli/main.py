@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "capture": "Capture a few iterations of a running job on every rank.",
     "list": "List the jobs that can be captured and the captures there are.",
     "top": "Show what the running jobs do now, or the ranks of one.",
+    "stacks": "Show where every rank of a job is at this moment, also of a job that hangs.",
     "report": "Show the report of a capture.",
     "ui": "Show the fleet of captures and their reports in the browser.",
     "analyze": "Analyse traces that you already have.",
@@ -29,7 +30,7 @@ COMMANDS: Final = {
     "completion": "Print the shell completion script.",
 }
 _PACKAGES: Final = {
-    "fleetprof_cli.commands.local": ("up", "run", "capture", "list", "top", "demo"),
+    "fleetprof_cli.commands.local": ("up", "run", "capture", "list", "top", "stacks", "demo"),
     "fleetprof_cli.commands.reports": ("report", "ui", "analyze", "diff", "catalog"),
     "fleetprof_cli.commands.installation": ("inject", "doctor", "completion"),
 }

@@ -1,10 +1,11 @@
-"""The agent in a trainer: an optimizer hook, and for the length of a capture a thread.
+"""The agent in a trainer: an optimizer hook, a thread that sleeps, and for the length of a capture one that works.
 
 Guarantees, in the order in which they matter: no exception of ours reaches the training, and the first one ends the
-agent; a step costs next to nothing (steps/hook.py), and once a second a datagram; nothing waits; no thread outside a
-capture; a forked child is silent and does nothing; the interpreter's exit while Kineto is at work is made safe
-(profiler/kineto.py). A process that makes no step says once that the agent is there (half a millisecond, when PyTorch
-has been imported), removes its socket at its exit, and nothing else.
+agent; a step costs next to nothing (steps/hook.py), and once a second a datagram; nothing waits; outside a capture one
+thread, which sleeps until somebody asks for stacks (stacks/listener.py; FLEETPROF_STACKS=0: none); a forked child is
+silent and does nothing; the interpreter's exit while Kineto is at work is made safe (profiler/kineto.py). A process
+that makes no step says once that the agent is there (half a millisecond, when PyTorch has been imported), answers who
+asks, removes its sockets at its exit, and nothing else.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from fleetprof_agent.process.memory import ProcessMemory
 from fleetprof_agent.profiler import kineto, own_profile
 from fleetprof_agent.samples import nvml
 from fleetprof_agent.samples.slow_samples import SlowSamples
+from fleetprof_agent.stacks.listener import StackListener
 from fleetprof_agent.steps.hook import LISTEN_NS, StepHook
 from fleetprof_agent.steps.reports import StepReports
 from fleetprof_agent.steps.ring import StepRing
@@ -65,9 +67,11 @@ class Agent:
         self._ring = StepRing()
         self.hook = StepHook(self._ring, current_step, self._serve, self._give_up)
         self._started_unix_ns = time.time_ns()
+        self._waiting: dict[str, Any] = {}  # what is said of this process before its first step
         self._serving = threading.Lock()
         self._is_alive = True
         self._channel: Channel | None = None
+        self._stacks: StackListener | None = None
         # From the first step on.
         self._reports: StepReports | None = None
         self._slow_samples: SlowSamples | None = None
@@ -83,10 +87,10 @@ class Agent:
             return  # no orders reach this process
         self._channel = channel or Channel(self._directory)
         atexit.register(self.leave)
-        known = {**identity.describe_process(identity.loaded("torch")), **identity.read_ranks(dict(os.environ), None)}
-        self._channel.send(
-            "hello", **known, role=wire.WAITING, kineto=kineto_socket, started_unix_ns=self._started_unix_ns
-        )
+        known = identity.describe_process(identity.loaded("torch"))
+        self._waiting = {**known, "kineto": kineto_socket, "started_unix_ns": self._started_unix_ns}
+        self._say_hello()
+        self._listen()
 
     def abandon(self) -> None:
         """Called in a forked child: the socket, the captures and the exit are the parent's.
@@ -95,12 +99,15 @@ class Agent:
         """
         self._is_alive = False
         captures, self._captures = self._captures, None
+        stacks, self._stacks = self._stacks, None
         self._own_profile.abandon()
         channel, self._channel = self._channel, None
         try:
             self.hook.give_up()
             if captures is not None:
                 captures.abandon()
+            if stacks is not None:
+                stacks.abandon()
             if channel is not None:
                 channel.close()
         except Exception as error:
@@ -113,13 +120,33 @@ class Agent:
             if not self._is_alive:
                 return
             self._is_alive = False
-            channel, captures = self._channel, self._captures
+            channel, captures, stacks = self._channel, self._captures, self._stacks
+            if stacks is not None:
+                stacks.end()
             if channel is None:
                 return
             if captures is not None:
                 channel.send("bye", capture=captures.end(), reason="exit")
             channel.close()
         except Exception as error:
+            pass_on(error)
+            report_error()
+
+    def _say_hello(self) -> None:
+        if self._reports is not None:
+            self._reports.send_hello()
+        elif self._channel is not None:
+            ranks = identity.read_ranks(dict(os.environ), identity.loaded("torch.distributed"))
+            self._channel.send("hello", **self._waiting, **ranks, role=wire.WAITING)
+
+    def _listen(self) -> None:
+        channel = self._channel
+        if channel is None or os.environ.get("FLEETPROF_STACKS") == "0":
+            return
+        try:
+            self._stacks = StackListener(self._directory, channel, self._ring, self._say_hello)
+            self._stacks.start()
+        except Exception as error:  # an agent that cannot be asked for stacks
             pass_on(error)
             report_error()
 
@@ -188,8 +215,12 @@ class Agent:
             self.hook.rest()
             if captures is not None:
                 captures.rest()
+            if self._stacks is not None:
+                self._stacks.rest()
             return
         self.hook.resume()
+        if self._stacks is not None and self._is_alive:
+            self._stacks.start()
         if captures is not None and self._is_alive and self._serving.acquire(blocking=False):
             try:
                 captures.rise()

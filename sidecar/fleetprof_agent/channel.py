@@ -21,10 +21,11 @@ MAX_COMMANDS = 16  # read at one go: more than the kernel queues for us
 
 
 class Channel:
-    """Bound to `<directory>/fleetprofagent<token>`. Raises OSError when that cannot be."""
+    """Bound to `<directory>/<prefix><token>`. Raises OSError when that cannot be."""
 
-    def __init__(self, directory: str) -> None:
-        self.path = "%s/%s%s" % (directory, wire.AGENT_SOCKET_PREFIX, os.urandom(8).hex())
+    def __init__(self, directory: str, prefix: str = wire.AGENT_SOCKET_PREFIX, token: str = "") -> None:
+        self.token = token or os.urandom(8).hex()
+        self.path = "%s/%s%s" % (directory, prefix, self.token)
         self._sidecar = directory + "/" + wire.SIDECAR_SOCKET
         self._pid = os.getpid()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -2,7 +2,8 @@
 
 Guarantees: pure standard library, Python >= 3.9; `decode` never raises anything but ValueError, whatever the bytes;
 a datagram is at most MAX_BYTES. Both sides bind a path in KINETO_IPC_SOCKET_DIR: the sidecar SIDECAR_SOCKET, each
-agent AGENT_SOCKET_PREFIX + a random token. Neither ever blocks on a send; a lost datagram is repaired by the next.
+agent AGENT_SOCKET_PREFIX + a random token, and its listener, which answers also while the training hangs,
+LISTENER_SOCKET_PREFIX + the same token. Neither ever blocks on a send; a lost datagram is repaired by the next.
 
 agent -> sidecar ("t" is the kind, every message has "v": 1 and "pid")
   hello   ppid, uid, rank, local_rank, world_size, restart_count, role, torch, python, device_kind, device_name,
@@ -35,6 +36,12 @@ agent -> sidecar ("t" is the kind, every message has "v": 1 and "pid")
           it must not begin; with recording true it is being dropped
   memory  capture, before_bytes, peak_bytes, after_bytes     resident memory of the process around the recording, after
           "done" or "cancelled", once what could be given back was
+  collectives  query, group: [..], sequence: [..], name: [..], is_p2p: [..], sizes: [..], is_over: [..],
+          created_unix_ns: [..], ranks: [..] (of the group)   the latest collectives of each group, from PyTorch's
+          flight recorder, in chunks
+  threads query, at_unix_ns, step, step_unix_ns (as in "steps"; neither before the first step), name: [..],
+          task: [..] (the thread's id at the kernel, 0: not known), is_main: [..], stack: [..]   the last datagram of an
+          answer to "look"; before it "places" and "stacks" with `query` in place of `capture`
   bye     capture ("" or the one that was running), reason: "exit"   the interpreter ends in the orderly way
 
 sidecar -> agent
@@ -45,6 +52,7 @@ sidecar -> agent
           device_counters (true: the device's profiling counters, GPM, are sampled as well),
           thread_samples (true: the training thread is looked at)
   cancel  capture, first_step, last_step, end_unix_ns   drop Kineto's trace now
+  look    query            to the listener's socket: answer with the stacks of all threads now
   done    capture          the trace is written; send times of the steps until now + after_ns, then rest
           after_ns
 """
@@ -58,6 +66,7 @@ VERSION = 1
 MAX_BYTES = 32768
 SIDECAR_SOCKET = "fleetprof"
 AGENT_SOCKET_PREFIX = "fleetprofagent"
+LISTENER_SOCKET_PREFIX = "fleetproflisten"  # with the token of the agent's socket
 REPORT_EVERY_S = 1.0
 HELLO_EVERY_S = 10.0
 TRAINER = "trainer"  # it steps an optimizer: nothing else of a job does
@@ -67,8 +76,9 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 FROM_AGENT = frozenset(
     {"hello", "steps", "profile", "times", "device", "places", "stacks", "thread", "collections", "bye", "telemetry"}
     | {"armed", "dropping", "ending", "cancelled", "short", "memory"}  # of a capture
+    | {"collectives", "threads"}  # of a question, with places and stacks
 )
-TO_AGENT = frozenset({"query", "arm", "cancel", "done"})
+TO_AGENT = frozenset({"query", "arm", "cancel", "done", "look"})
 
 
 def encode(kind: str, **fields: Any) -> bytes:

@@ -16,6 +16,7 @@ from fleetprof_sidecar.obstacles import Obstacles
 from fleetprof_sidecar.processes.ports import Processes
 from fleetprof_sidecar.samples.sampler import Sampler
 from fleetprof_sidecar.settings import Settings
+from fleetprof_sidecar.stacks.desk import StackDesk
 from fleetprof_sidecar.telemetry.reporter import TelemetryReporter
 
 
@@ -33,6 +34,7 @@ class SidecarConversation:
         telemetry: TelemetryReporter,
         uploads: UploadConnections,
         obstacles: Obstacles,
+        stacks: StackDesk,
     ) -> None:
         self._settings = settings
         self._sidecar_id = sidecar_id
@@ -43,6 +45,7 @@ class SidecarConversation:
         self._telemetry = telemetry
         self._uploads = uploads
         self._obstacles = obstacles
+        self._stacks = stacks
 
     def make_hello(self) -> hub_pb2.Hello:
         """Who this sidecar is, and all that it holds."""
@@ -78,8 +81,11 @@ class SidecarConversation:
         )
 
     def receive(self, message: hub_pb2.HubMessage) -> None:
-        """Everything that the hub says is about captures."""
-        self._captures.receive(message)
+        """Hands a message to whom it is for: stacks, or a capture."""
+        if message.WhichOneof("body") == "read_stacks":
+            self._stacks.ask(message.read_stacks.question)
+        else:
+            self._captures.receive(message)
 
     def note_connected(self, welcome: hub_pb2.Welcome) -> None:
         """Let waiting uploads ask again, trust whom this hub names, take its interval of telemetry, compare clocks."""

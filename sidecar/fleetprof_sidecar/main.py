@@ -39,6 +39,7 @@ from fleetprof_sidecar.samples.rank_recorders import RankRecorders
 from fleetprof_sidecar.samples.rank_samples import PodFacts
 from fleetprof_sidecar.samples.sampler import Sampler
 from fleetprof_sidecar.settings import Settings, read_settings
+from fleetprof_sidecar.stacks.desk import StackDesk
 from fleetprof_sidecar.telemetry.reporter import TelemetryReporter
 from fleetprof_sidecar.trainer_side import TrainerSide
 
@@ -87,6 +88,7 @@ class Sidecar:
         self._exporter = _make_exporter(settings)
         self._telemetry = TelemetryReporter(trainers.table, outbox, self._sampler, exporter=self._exporter)
         self._obstacles = Obstacles(settings.node_name)
+        self._stacks = StackDesk(trainers.table, trainers.ask_for_stacks, outbox)
         conversation = SidecarConversation(
             settings,
             spool.sidecar_id,
@@ -97,6 +99,7 @@ class Sidecar:
             self._telemetry,
             connections,
             self._obstacles,
+            self._stacks,
         )
         self._link = HubLink(settings.hub, outbox, conversation)
 
@@ -125,12 +128,14 @@ class Sidecar:
             for task in [*tasks, ending]:
                 task.cancel()
             await asyncio.gather(*tasks, ending, return_exceptions=True)
+            await self._stacks.close()
             await self._work.close()
             self._uploads.close()
 
     def _on_process_event(self, event: ProcessEvent) -> None:
         self._captures.on_process_event(event)
         self._telemetry.on_process_event(event)
+        self._stacks.on_process_event(event)
         if isinstance(event, Changed):
             self._obstacles.look_at(self._trainers.table.get(event.process_id))
         if isinstance(event, Changed | Gone | BusyChanged | OwnProfileBegan):

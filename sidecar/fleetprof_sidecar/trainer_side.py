@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from fleetprof_agent import wire
+
 from fleetprof_sidecar.processes.table import ProcessTable
 from fleetprof_sidecar.sockets.agent_endpoint import AgentEndpoint, make_agent_socket
 from fleetprof_sidecar.sockets.directory import SocketDirectory
@@ -37,7 +39,7 @@ class TrainerSide:
         agent: Path | None = None,
     ) -> None:
         self.directory = SocketDirectory(path, agent)
-        agent_socket = make_agent_socket(str(self.directory.path))
+        self._agent_socket = agent_socket = make_agent_socket(str(self.directory.path))
         self.table = ProcessTable(agent_socket, clock, command_launches=command_launches)
         self._kineto = KinetoEndpoint(str(self.directory.path), self.table, allowed_uids)
         self._agents = AgentEndpoint(agent_socket, self.table, allowed_uids)
@@ -61,6 +63,11 @@ class TrainerSide:
         self._agents.stop()
         self._housekeeping.stop()
         self.directory.close()
+
+    def ask_for_stacks(self, question: str) -> int:
+        """Sends a question to each listener that is there, known or not; to how many."""
+        data, sockets = wire.encode("look", query=question), self.directory.find_listeners()
+        return sum(self._agent_socket.send(data, address) for address in sockets)
 
     @property
     def counters(self) -> dict[str, Counter[str]]:

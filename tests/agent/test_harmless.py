@@ -252,6 +252,6 @@ def test_all_that_a_job_can_see_of_itself_is_as_without_us(ground: AgentGround, 
     more = list(with_agent.pop("descriptors").values())
     for descriptor in without.pop("descriptors").values():
         more.remove(descriptor)
-    assert [kind for kind, *_ in more] == ["socket"]  # its own
+    assert [kind for kind, *_ in more] == ["socket", "socket"]  # the agent's and its listener's
     for what, value in without.items():
         assert with_agent[what] == value, what

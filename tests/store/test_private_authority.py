@@ -83,7 +83,7 @@ def connect(authority: Path, folder: Path) -> tuple[UploadConnections, pb.Welcom
 def hear(uploads: UploadConnections, welcome: pb.Welcome) -> None:
     """What a sidecar does with its welcome."""
     rest: Any = SimpleNamespace(set_interval=lambda interval_ns: None, ask_again=lambda: None)
-    SidecarConversation(rest, "s", rest, rest, rest, rest, rest, uploads, Obstacles()).note_connected(welcome)
+    SidecarConversation(rest, "s", rest, rest, rest, rest, rest, uploads, Obstacles(), rest).note_connected(welcome)
 
 
 async def test_a_sidecar_uploads_to_whom_the_hub_names_and_an_analysis_reads_it(

@@ -209,6 +209,7 @@ class SidecarMessage(_message.Message):
     UPLOAD_REQUEST_FIELD_NUMBER: _builtins.int
     UPLOAD_DONE_FIELD_NUMBER: _builtins.int
     TELEMETRY_FIELD_NUMBER: _builtins.int
+    STACKS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def hello(self) -> Global___Hello: ...
     @_builtins.property
@@ -223,6 +224,10 @@ class SidecarMessage(_message.Message):
     def telemetry(self) -> Global___Telemetry:
         """only to a hub whose Welcome asks for it"""
 
+    @_builtins.property
+    def stacks(self) -> Global___StacksAnswer:
+        """one for each process, after ReadStacks"""
+
     def __init__(
         self,
         *,
@@ -232,12 +237,13 @@ class SidecarMessage(_message.Message):
         upload_request: Global___UploadRequest | None = ...,
         upload_done: Global___UploadDone | None = ...,
         telemetry: Global___Telemetry | None = ...,
+        stacks: Global___StacksAnswer | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "event", b"event", "heartbeat", b"heartbeat", "hello", b"hello", "telemetry", b"telemetry", "upload_done", b"upload_done", "upload_request", b"upload_request"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "event", b"event", "heartbeat", b"heartbeat", "hello", b"hello", "stacks", b"stacks", "telemetry", b"telemetry", "upload_done", b"upload_done", "upload_request", b"upload_request"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "event", b"event", "heartbeat", b"heartbeat", "hello", b"hello", "telemetry", b"telemetry", "upload_done", b"upload_done", "upload_request", b"upload_request"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "event", b"event", "heartbeat", b"heartbeat", "hello", b"hello", "stacks", b"stacks", "telemetry", b"telemetry", "upload_done", b"upload_done", "upload_request", b"upload_request"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["hello", "heartbeat", "event", "upload_request", "upload_done", "telemetry"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["hello", "heartbeat", "event", "upload_request", "upload_done", "telemetry", "stacks"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -1209,6 +1215,33 @@ class UploadDone(_message.Message):
 Global___UploadDone: _TypeAlias = UploadDone  # noqa: Y015
 
 @_typing.final
+class StacksAnswer(_message.Message):
+    """Where one process is: fleetprof_api.stacks.ProcessStacks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUESTION_FIELD_NUMBER: _builtins.int
+    PROCESS_ID_FIELD_NUMBER: _builtins.int
+    STACKS_JSON_FIELD_NUMBER: _builtins.int
+    question: _builtins.str
+    process_id: _builtins.str
+    stacks_json: _builtins.str
+    def __init__(
+        self,
+        *,
+        question: _builtins.str = ...,
+        process_id: _builtins.str = ...,
+        stacks_json: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["process_id", b"process_id", "question", b"question", "stacks_json", b"stacks_json"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StacksAnswer: _TypeAlias = StacksAnswer  # noqa: Y015
+
+@_typing.final
 class HubMessage(_message.Message):
     """---------------------------------------------------------------- hub → sidecar"""
 
@@ -1221,6 +1254,7 @@ class HubMessage(_message.Message):
     UPLOAD_VERDICT_FIELD_NUMBER: _builtins.int
     RELEASE_FIELD_NUMBER: _builtins.int
     FETCH_TRACES_FIELD_NUMBER: _builtins.int
+    READ_STACKS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def welcome(self) -> Global___Welcome: ...
     @_builtins.property
@@ -1235,6 +1269,8 @@ class HubMessage(_message.Message):
     def release(self) -> Global___Release: ...
     @_builtins.property
     def fetch_traces(self) -> Global___FetchTraces: ...
+    @_builtins.property
+    def read_stacks(self) -> Global___ReadStacks: ...
     def __init__(
         self,
         *,
@@ -1245,12 +1281,13 @@ class HubMessage(_message.Message):
         upload_verdict: Global___UploadVerdict | None = ...,
         release: Global___Release | None = ...,
         fetch_traces: Global___FetchTraces | None = ...,
+        read_stacks: Global___ReadStacks | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arm", b"arm", "body", b"body", "cancel", b"cancel", "fetch_traces", b"fetch_traces", "release", b"release", "upload_grant", b"upload_grant", "upload_verdict", b"upload_verdict", "welcome", b"welcome"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arm", b"arm", "body", b"body", "cancel", b"cancel", "fetch_traces", b"fetch_traces", "read_stacks", b"read_stacks", "release", b"release", "upload_grant", b"upload_grant", "upload_verdict", b"upload_verdict", "welcome", b"welcome"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arm", b"arm", "body", b"body", "cancel", b"cancel", "fetch_traces", b"fetch_traces", "release", b"release", "upload_grant", b"upload_grant", "upload_verdict", b"upload_verdict", "welcome", b"welcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arm", b"arm", "body", b"body", "cancel", b"cancel", "fetch_traces", b"fetch_traces", "read_stacks", b"read_stacks", "release", b"release", "upload_grant", b"upload_grant", "upload_verdict", b"upload_verdict", "welcome", b"welcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["welcome", "arm", "cancel", "upload_grant", "upload_verdict", "release", "fetch_traces"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["welcome", "arm", "cancel", "upload_grant", "upload_verdict", "release", "fetch_traces", "read_stacks"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -1659,6 +1696,27 @@ class FetchTraces(_message.Message):
 Global___FetchTraces: _TypeAlias = FetchTraces  # noqa: Y015
 
 @_typing.final
+class ReadStacks(_message.Message):
+    """Wants the stacks of all processes there, now. A sidecar of before this message does not answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUESTION_FIELD_NUMBER: _builtins.int
+    question: _builtins.str
+    def __init__(
+        self,
+        *,
+        question: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["question", b"question"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadStacks: _TypeAlias = ReadStacks  # noqa: Y015
+
+@_typing.final
 class Release(_message.Message):
     """The ledger holds this capture's end: the sidecar deletes what it still has of it."""
 
@@ -1943,6 +2001,56 @@ class SidecarStatus(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SidecarStatus: _TypeAlias = SidecarStatus  # noqa: Y015
+
+@_typing.final
+class StacksRequest(_message.Message):
+    """Where a job's processes are at this moment."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    WORKLOAD_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """empty: all"""
+    workload: _builtins.str
+    """name, or kind/name; empty: all"""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        workload: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "workload", b"workload"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StacksRequest: _TypeAlias = StacksRequest  # noqa: Y015
+
+@_typing.final
+class StacksReply(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STACKS_JSON_FIELD_NUMBER: _builtins.int
+    WORKLOAD_FIELD_NUMBER: _builtins.int
+    stacks_json: _builtins.str
+    """fleetprof_api.stacks.ProcessStacks"""
+    workload: _builtins.str
+    """kind/name, or the pod's name"""
+    def __init__(
+        self,
+        *,
+        stacks_json: _builtins.str = ...,
+        workload: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["stacks_json", b"stacks_json", "workload", b"workload"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StacksReply: _TypeAlias = StacksReply  # noqa: Y015
 
 @_typing.final
 class TelemetryRequest(_message.Message):

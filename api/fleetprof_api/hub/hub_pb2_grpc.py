@@ -138,6 +138,11 @@ class CapturesStub:
                 request_serializer=fleetprof__api_dot_hub_dot_hub__pb2.TelemetryRequest.SerializeToString,
                 response_deserializer=fleetprof__api_dot_hub_dot_hub__pb2.TelemetryReply.FromString,
                 _registered_method=True)
+        self.Stacks = channel.unary_stream(
+                '/fleetprof.v1.Captures/Stacks',
+                request_serializer=fleetprof__api_dot_hub_dot_hub__pb2.StacksRequest.SerializeToString,
+                response_deserializer=fleetprof__api_dot_hub_dot_hub__pb2.StacksReply.FromString,
+                _registered_method=True)
 
 
 class CapturesServicer:
@@ -181,6 +186,13 @@ class CapturesServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Stacks(self, request, context):
+        """one for each process of the job; within seconds
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CapturesServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -213,6 +225,11 @@ def add_CapturesServicer_to_server(servicer, server):
                     servicer.Telemetry,
                     request_deserializer=fleetprof__api_dot_hub_dot_hub__pb2.TelemetryRequest.FromString,
                     response_serializer=fleetprof__api_dot_hub_dot_hub__pb2.TelemetryReply.SerializeToString,
+            ),
+            'Stacks': grpc.unary_stream_rpc_method_handler(
+                    servicer.Stacks,
+                    request_deserializer=fleetprof__api_dot_hub_dot_hub__pb2.StacksRequest.FromString,
+                    response_serializer=fleetprof__api_dot_hub_dot_hub__pb2.StacksReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -378,6 +395,33 @@ class Captures:
             '/fleetprof.v1.Captures/Telemetry',
             fleetprof__api_dot_hub_dot_hub__pb2.TelemetryRequest.SerializeToString,
             fleetprof__api_dot_hub_dot_hub__pb2.TelemetryReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Stacks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/fleetprof.v1.Captures/Stacks',
+            fleetprof__api_dot_hub_dot_hub__pb2.StacksRequest.SerializeToString,
+            fleetprof__api_dot_hub_dot_hub__pb2.StacksReply.FromString,
             options,
             channel_credentials,
             insecure,

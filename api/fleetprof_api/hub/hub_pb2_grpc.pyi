@@ -71,6 +71,8 @@ class CapturesStub:
     List: _grpc.UnaryUnaryMultiCallable[_hub_pb2.ListRequest, _hub_pb2.ListReply]
     Fleet: _grpc.UnaryUnaryMultiCallable[_hub_pb2.FleetRequest, _hub_pb2.FleetReply]
     Telemetry: _grpc.UnaryUnaryMultiCallable[_hub_pb2.TelemetryRequest, _hub_pb2.TelemetryReply]
+    Stacks: _grpc.UnaryStreamMultiCallable[_hub_pb2.StacksRequest, _hub_pb2.StacksReply]
+    """one for each process of the job; within seconds"""
 
 @_typing.type_check_only
 class CapturesAsyncStub(CapturesStub):
@@ -84,6 +86,8 @@ class CapturesAsyncStub(CapturesStub):
     List: _aio.UnaryUnaryMultiCallable[_hub_pb2.ListRequest, _hub_pb2.ListReply]  # type: ignore[assignment]
     Fleet: _aio.UnaryUnaryMultiCallable[_hub_pb2.FleetRequest, _hub_pb2.FleetReply]  # type: ignore[assignment]
     Telemetry: _aio.UnaryUnaryMultiCallable[_hub_pb2.TelemetryRequest, _hub_pb2.TelemetryReply]  # type: ignore[assignment]
+    Stacks: _aio.UnaryStreamMultiCallable[_hub_pb2.StacksRequest, _hub_pb2.StacksReply]  # type: ignore[assignment]
+    """one for each process of the job; within seconds"""
 
 class CapturesServicer(metaclass=_abc_1.ABCMeta):
     """What the command line asks of the hub in local mode (on Kubernetes the API server takes this place)."""
@@ -130,5 +134,13 @@ class CapturesServicer(metaclass=_abc_1.ABCMeta):
         request: _hub_pb2.TelemetryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_hub_pb2.TelemetryReply, _abc.Awaitable[_hub_pb2.TelemetryReply]]: ...
+
+    @_abc_1.abstractmethod
+    def Stacks(
+        self,
+        request: _hub_pb2.StacksRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_hub_pb2.StacksReply], _abc.AsyncIterator[_hub_pb2.StacksReply]]:
+        """one for each process of the job; within seconds"""
 
 def add_CapturesServicer_to_server(servicer: CapturesServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

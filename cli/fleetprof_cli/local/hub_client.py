@@ -129,6 +129,14 @@ class HubClient:
             raise self._failure(error) from None
         return reply.figures_json
 
+    async def stacks(self, workload: str) -> list[pb.StacksReply]:
+        """Where the processes of a job are now; of all jobs where it is empty."""
+        request = pb.StacksRequest(workload=workload)
+        try:
+            return [reply async for reply in self._stub.Stacks(request, metadata=self._metadata, timeout=_CALL_S)]
+        except grpc.aio.AioRpcError as error:
+            raise self._failure(error) from None
+
     def _next_step(self) -> str:
         if self._host_name in ("", socket.gethostname()) or not self._address.startswith("unix:"):
             return advise_start(self._state)

@@ -71,6 +71,15 @@ class CapturesService(CapturesServicer):
         figures = await self._hub.figures(request.namespace, request.workload)
         return pb.TelemetryReply(figures_json=msgspec.json.encode(figures).decode())
 
+    async def Stacks(self, request: pb.StacksRequest, context: Context) -> AsyncIterator[pb.StacksReply]:  # noqa: N802
+        """Where a job's processes are now; RESOURCE_EXHAUSTED when too many ask."""
+        await self._authentication.admit(context)
+        try:
+            async for reply in self._hub.stacks.ask(request.namespace, request.workload):
+                yield reply
+        except CaptureRefused as refusal:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(refusal))
+
 
 async def _answer(context: Context, call: Callable[[], Coroutine[Any, Any, _Result]]) -> _Result:
     """The call's result; its errors end the RPC with the fitting status."""

@@ -30,6 +30,7 @@ from fleetprof_operator.hub.restoration import restore_all
 from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
 from fleetprof_operator.hub.sidecar_sessions import SidecarSessions
 from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord, SidecarRegistry
+from fleetprof_operator.hub.stack_questions import StackQuestions
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
 from fleetprof_operator.hub.storage.stored_requests import list_stored
 from fleetprof_operator.hub.storage.workload_costs import WorkloadRecords
@@ -109,7 +110,10 @@ class Hub:
             find_earlier=self.captures.find_earlier,
             claim_place=self.captures.claim_place,
         )
-        self.sessions = SidecarSessions(self._registry, self.captures, self.telemetry, self.settings, clock)
+        self.stacks = StackQuestions(self._registry)
+        self.sessions = SidecarSessions(
+            self._registry, self.captures, self.telemetry, self.stacks, self.settings, clock
+        )
 
     # ------------------------------------------------------------ for people
 

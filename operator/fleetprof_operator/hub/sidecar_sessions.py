@@ -16,6 +16,7 @@ from fleetprof_operator.hub.planning.orders import build_release
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.sidecars.messages import PROTOCOL_VERSION, ProtocolError
 from fleetprof_operator.hub.sidecars.sidecar_registry import Link, SidecarRecord, SidecarRegistry
+from fleetprof_operator.hub.stack_questions import StackQuestions
 from fleetprof_operator.hub.telemetry.board import TelemetryBoard
 
 
@@ -27,12 +28,14 @@ class SidecarSessions:
         registry: SidecarRegistry,
         captures: CaptureRegistry,
         telemetry: TelemetryBoard,
+        stacks: StackQuestions,
         settings: HubSettings,
         clock: Callable[[], int],
     ) -> None:
         self._registry = registry
         self._captures = captures
         self._telemetry = telemetry
+        self._stacks = stacks
         self._settings = settings
         self._clock = clock
 
@@ -84,6 +87,8 @@ class SidecarSessions:
                 now = self._clock()
                 self._telemetry.sweep(now)
                 self._telemetry.take(record, message.telemetry, now)
+            case "stacks":
+                self._stacks.take(message.stacks, record)
             case "event":
                 if self._hear_canary(message.event, record):
                     return

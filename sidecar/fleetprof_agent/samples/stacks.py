@@ -69,8 +69,8 @@ class StackTable:
             return _OURS
         function = getattr(code, "co_qualname", code.co_name)
         place = (
-            _clean(name_cell(code.co_filename) or code.co_filename[-FILE_CHARACTERS:]),
-            _clean(function[:FUNCTION_CHARACTERS]),
+            clean(name_cell(code.co_filename) or code.co_filename[-FILE_CHARACTERS:]),
+            clean(function[:FUNCTION_CHARACTERS]),
             line if line is not None and 0 <= line < 2**31 else 0,
             bool(code.co_flags & _GENERATOR),
         )
@@ -104,5 +104,6 @@ class StackTable:
 _AGENT = os.path.dirname(os.path.abspath(fleetprof_agent.__file__)) + os.sep
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
+    """The text in printable ASCII."""
     return text if text.isascii() and text.isprintable() else "".join(c if " " <= c <= "~" else "?" for c in text)

@@ -42,6 +42,11 @@ class StepReports:
         """Somebody asked: both messages go with the next step."""
         self._next_hello = self._next_report = 0
 
+    def send_hello(self) -> bool:
+        """Says now who this process is; False when that could not be sent."""
+        ranks = identity.read_ranks(dict(os.environ), identity.loaded("torch.distributed"))
+        return self._channel.send("hello", **self._hello, **ranks)
+
     def send_due(self, now: int, own_profile: str) -> None:
         """Sends what is due. `own_profile`: what the job's own profiler is at."""
         if now >= self._next_report or now < self._next_report - REPORT_NS:
@@ -49,8 +54,7 @@ class StepReports:
 
     def _send(self, now: int, own_profile: str) -> None:
         if now >= self._next_hello or now < self._next_hello - HELLO_NS:
-            ranks = identity.read_ranks(dict(os.environ), identity.loaded("torch.distributed"))
-            if self._channel.send("hello", **self._hello, **ranks):
+            if self.send_hello():
                 self._next_hello = now + HELLO_NS
             self._headroom_bytes = self._memory.headroom_bytes()
         ring = self._ring

@@ -68,5 +68,7 @@ def _subject(message: hub_pb2.SidecarMessage) -> tuple[str, ...]:
         case "upload_done":
             completion = message.upload_done
             return kind, completion.capture_id, completion.process_id, str(completion.object)
+        case "stacks":
+            return kind, message.stacks.question, message.stacks.process_id
         case _:
             return (kind,)

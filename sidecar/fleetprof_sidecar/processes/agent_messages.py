@@ -28,6 +28,10 @@ _OWN_PROFILE: Final = re.compile(r"(warmup|active)?")
 _DEVICE_COLUMNS: Final = tuple(DeviceColumns.__struct_fields__)
 _THREAD_COLUMNS: Final = tuple(name for name in ThreadColumns.__struct_fields__ if name != "at_unix_ns")
 _TELEMETRY: Final = (*nvml.FIELDS, *nvml.HEALTH_FIELDS)
+_COLLECTIVE_NUMBERS: Final = ("sequence", "created_unix_ns")
+_COLLECTIVE_TEXTS: Final = ("group", "name", "sizes", "ranks")
+_COLLECTIVE_FLAGS: Final = ("is_p2p", "is_over")
+_THREAD_TIMES: Final = ("at_unix_ns", "step", "step_unix_ns")
 _CORES: Final = ("usable_cores", "cpu_limit_millicores", "torch_threads")
 MOST_NAMED: Final = 1024  # places, and stacks, of one capture
 _DEEPEST: Final = 64
@@ -153,21 +157,29 @@ def parse_agent_message(data: bytes) -> AgentDatagram:
             files, functions = _texts(fields, "file"), _texts(fields, "function")
             if not len(lines) == len(files) == len(functions):
                 raise ValueError("places: file, function and line must be equally long")
-            generators = fields.get("generator", [False] * len(lines))
-            if not isinstance(generators, list) or any(type(one) is not bool for one in generators):
-                raise ValueError("generator: must be a list of true and false")
+            generators = _flags(fields, "generator") if "generator" in fields else [False] * len(lines)
             if len(generators) != len(lines):
                 raise ValueError("places: generator must be as long as line")
             places = {"file": files, "function": functions, "line": lines, "generator": generators}
-            return AgentReport(pid, kind, {"capture": _capture(fields), "first": _first(fields), **places})
+            return AgentReport(pid, kind, {**_owner(fields), "first": _first(fields), **places})
         case "stacks":
             stacks = fields.get("stacks")
             if not isinstance(stacks, list) or len(stacks) > MOST_NAMED:
                 raise ValueError(f"stacks: must be a list of at most {MOST_NAMED} stacks")
             places_of_stacks = [_numbers("stacks", stack, _DEEPEST, MOST_NAMED - 1) for stack in stacks]
-            return AgentReport(
-                pid, kind, {"capture": _capture(fields), "first": _first(fields), "stacks": places_of_stacks}
-            )
+            return AgentReport(pid, kind, {**_owner(fields), "first": _first(fields), "stacks": places_of_stacks})
+        case "collectives":
+            collectives: dict[str, list[Any]] = {name: _integers(fields, name) for name in _COLLECTIVE_NUMBERS}
+            collectives |= {name: _texts(fields, name) for name in _COLLECTIVE_TEXTS}
+            collectives |= {name: _flags(fields, name) for name in _COLLECTIVE_FLAGS}
+            _check_lengths(kind, collectives)
+            return AgentReport(pid, kind, {**_owner(fields), **collectives})
+        case "threads":
+            threads: dict[str, list[Any]] = {"name": _texts(fields, "name"), "task": _integers(fields, "task", _INT32)}
+            threads |= {"is_main": _flags(fields, "is_main"), "stack": _integers(fields, "stack", MOST_NAMED - 1)}
+            _check_lengths(kind, threads)
+            moments = {name: _integer(fields, name, 0, _INT64, default=0) for name in _THREAD_TIMES}
+            return AgentReport(pid, kind, {**_owner(fields), **moments, **threads})
         case "thread":
             positions = {name: _column(fields, name) for name in _THREAD_COLUMNS}
             at = _integers(fields, "at_unix_ns")
@@ -226,6 +238,24 @@ def _matching(fields: dict[str, Any], name: str, pattern: re.Pattern[str]) -> st
 
 def _capture(fields: dict[str, Any]) -> str:
     return _matching(fields, "capture", _CAPTURE)
+
+
+def _owner(fields: dict[str, Any]) -> dict[str, str]:
+    """The capture or the question that rows belong to."""
+    query = _matching(fields, "query", _CAPTURE)
+    return {"query": query} if query else {"capture": _capture(fields)}
+
+
+def _flags(fields: dict[str, Any], name: str) -> list[bool]:
+    values = fields.get(name)
+    if not isinstance(values, list) or len(values) > MAX_ROWS or any(type(one) is not bool for one in values):
+        raise ValueError(f"{name}: must be a list of true and false, of at most {MAX_ROWS}")
+    return values
+
+
+def _check_lengths(kind: str, columns: Mapping[str, list[Any]]) -> None:
+    if len({len(column) for column in columns.values()}) > 1:
+        raise ValueError(f"{kind}: {', '.join(columns)} must be equally long")
 
 
 def _column(fields: dict[str, Any], name: str) -> list[int | None]:

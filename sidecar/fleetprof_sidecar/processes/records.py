@@ -14,6 +14,7 @@ from fleetprof_sidecar.processes.views import Credentials, OrderRefused, Process
 SETTLED_NS: Final = 10 * 10**9
 LOST_NS: Final = 12 * 10**9
 LOST_INTERVALS: Final = 3
+LOST_WITH_AGENT_NS: Final = 3600 * 10**9  # a child that was forked behind Python's back may keep the agent's socket
 BUSY_PATIENCE: Final = 5  # a process that traces gets this many times longer before its silence counts as its end
 OURS_NS: Final = 120 * 10**9  # from an order's delivery to the end of what it began, at the latest
 _UNDECIDED: Final = RoleVerdict(Role.UNKNOWN, candidate=False)
@@ -181,8 +182,13 @@ class ProcessRecord:
         return self.kineto is not None and not self.kineto.is_silent(now_unix_ns)
 
     def is_lost(self, now_unix_ns: int) -> bool:
-        """Tells whether it fell silent for good. An agent alone may be silent: its socket tells when it is gone."""
-        return self.kineto is not None and self.kineto.is_silent(now_unix_ns)
+        """Tells whether it fell silent for good. An agent alone may be silent: its socket tells when it is gone.
+
+        One that is stopped by a signal is silent, and is there.
+        """
+        if self.kineto is None or not self.kineto.is_silent(now_unix_ns):
+            return False
+        return not self.has_agent or now_unix_ns - self.kineto.last_poll_unix_ns > LOST_WITH_AGENT_NS
 
     def check_order(self, now_unix_ns: int, first_step: int | None, *, chosen: bool) -> None:
         """Raises OrderRefused when it may not be given an order; see ProcessTable.place_order."""

@@ -2,6 +2,7 @@
 
     <dir>/dynolog                  the sidecar's Kineto socket        <dir>/dynoconfigclient<uuid>   one per process
     <dir>/fleetprof                the sidecar's agent socket         <dir>/fleetprofagent<token>    one per agent
+                                                                  <dir>/fleetproflisten<token>   its listener
     <dir>/traces/                  Kineto writes here, the sidecar takes away
     <dir>/libkineto.conf           Kineto polls every second instead of every five
     <dir>/agent/                   what PYTHONPATH names: sitecustomize.py, fleetprof_agent/ (local mode: elsewhere)
@@ -31,6 +32,7 @@ from fleetprof_sidecar.sockets.shared_files import make_folder, open_folder, wri
 
 MAX_PATH: Final = 54
 KINETO_SOCKET: Final = "dynolog"
+MOST_LISTENERS: Final = 1024
 CLIENT_PREFIX: Final = "dynoconfigclient"
 _ACL: Final = "system.posix_acl_default"
 
@@ -102,12 +104,17 @@ class SocketDirectory:
     def collect_garbage(self) -> int:
         """Removes the client sockets that dead processes left behind (Kineto never does); returns how many."""
         removed = 0
-        for prefix in (CLIENT_PREFIX, wire.AGENT_SOCKET_PREFIX):
+        for prefix in (CLIENT_PREFIX, wire.AGENT_SOCKET_PREFIX, wire.LISTENER_SOCKET_PREFIX):
             for path in self.path.glob(f"{prefix}*"):
                 if _is_socket(path) and has_listener(str(path)) is False:
                     path.unlink(missing_ok=True)
                     removed += 1
         return removed
+
+    def find_listeners(self) -> list[str]:
+        """The addresses of the agents' listeners, at most MOST_LISTENERS."""
+        found = sorted(str(path) for path in self.path.glob(f"{wire.LISTENER_SOCKET_PREFIX}*") if _is_socket(path))
+        return found[:MOST_LISTENERS]
 
     def close(self) -> None:
         """Removes the sockets that nobody listens on, the sidecar's too: a stale one delays every trainer's exit."""

@@ -126,6 +126,10 @@ class SidecarSide:
         (address,) = self._agents
         self._own.sendto(wire.encode(kind, **fields), address)
 
+    def send_to(self, address: str, kind: str, **fields: Any) -> None:
+        """Sends a command to any socket."""
+        self._own.sendto(wire.encode(kind, **fields), address)
+
     def arm(self, capture: str, *, sample_interval_ns: int = 10**8, seconds: int = 60, **more: Any) -> None:
         """Sends "arm" and waits for the answer."""
         until = time.time_ns() + seconds * 10**9

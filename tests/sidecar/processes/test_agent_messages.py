@@ -45,6 +45,18 @@ COLUMNS = {"at_unix_ns": [1, 2], "utilization_permille": [None, 5], "power_milli
 DEVICE = {"pid": 17, "capture": "c", **COLUMNS}
 PLACES = {"capture": "c", "first": 2, "file": ["/a/train.py"], "function": ["main"], "line": [7], "generator": [True]}
 STACKS = {"capture": "c", "first": 0, "stacks": [[1, 0], []]}
+COLLECTIVES = {
+    "query": "q",
+    "group": ["0 default_pg"],
+    "sequence": [7],
+    "name": ["all_reduce"],
+    "is_p2p": [False],
+    "sizes": ["[[4]]"],
+    "is_over": [False],
+    "created_unix_ns": [9],
+    "ranks": ["0-3"],
+}
+THREADS = {"query": "q", "at_unix_ns": 5, "name": ["main"], "task": [17], "is_main": [True], "stack": [0]}
 THREAD = {
     "capture": "c",
     "at_unix_ns": [1, 2],
@@ -106,6 +118,10 @@ def test_device_columns_are_taken_and_unknown_ones_dropped() -> None:
         ("places", {k: v for k, v in PLACES.items() if k != "generator"}, {**PLACES, "generator": [False]}),
         ("collections", {"capture": "c", "start_unix_ns": [7], "duration_ns": [1]}, None),
         ("stacks", STACKS, None),
+        ("stacks", {"query": "q", "first": 0, "stacks": [[1]]}, None),
+        ("collectives", COLLECTIVES, None),
+        ("threads", {**THREADS, "step": 3, "step_unix_ns": 4}, None),
+        ("threads", THREADS, {**THREADS, "step": 0, "step_unix_ns": 0}),
         ("thread", {**THREAD, "invented": [1, 2]}, THREAD),
         ("armed", {"capture": "c", "extra": 1}, {"capture": "c"}),
     ],

@@ -13,6 +13,7 @@ from typing import Final
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.limits import HIGHEST_RANK
 from fleetprof_api.plain_text import make_printable
+from fleetprof_api.stacks import MOST_BYTES as MOST_STACKS_BYTES
 from google.protobuf.message import DecodeError, Message
 
 MAX_MESSAGE_BYTES: Final = 1 << 20
@@ -69,6 +70,11 @@ def parse_message(data: bytes) -> pb.SidecarMessage:
             _make_printable(completion, "upload_id")
             if not all(etag.isprintable() for etag in completion.etags):
                 completion.etags[:] = [make_printable(etag) for etag in completion.etags]
+        case "stacks":
+            _check_id("stacks.question", message.stacks.question)
+            _check_id("stacks.process_id", message.stacks.process_id)
+            _check_texts("stacks", [message.stacks.stacks_json], MOST_STACKS_BYTES)
+            _make_printable(message.stacks, "stacks_json")
         case _:
             raise ProtocolError("a message has no body that this hub knows; update the older side")
     return message

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 # Refused where they are not of a few letters, so never unprintable.
-IDS = frozenset({"sidecar_id", "capture_id", "process_id"})
+IDS = frozenset({"sidecar_id", "capture_id", "question", "process_id"})
 BODIES = [field.name for field in pb.SidecarMessage.DESCRIPTOR.fields]
 
 

@@ -1,0 +1,101 @@
+"""Where the processes of a job are at one moment: the stacks of all threads, the latest collectives, the kernel's word.
+
+Made by a sidecar of each process that it sees, passed on by the hub, judged by the analyzer. Times are Unix nanoseconds
+of the process's own host. A value that could not be read is None, or "" for a text.
+"""
+
+from typing import Final
+
+import msgspec
+
+from fleetprof_api.samples import CodePlace
+
+MOST_BYTES: Final = 400_000  # of one process, as JSON: some 200 threads with deep stacks
+MOST_ROWS: Final = 1024
+
+
+class ThreadStack(msgspec.Struct, kw_only=True):
+    """One thread. `stack` numbers `ProcessStacks.places`, the innermost frame first."""
+
+    name: str
+    task: int  # its id at the kernel; 0: not known
+    is_main: bool
+    stack: list[int]
+
+
+class RecordedCollective(msgspec.Struct, kw_only=True):
+    """A collective as PyTorch's flight recorder has it. `sequence` is its number in the group.
+
+    `ranks` are the group's, as in "0-3,8"; "" where they are not known.
+    """
+
+    group: str
+    sequence: int
+    name: str
+    is_p2p: bool
+    sizes: str  # of its inputs, as PyTorch prints them
+    is_over: bool
+    created_unix_ns: int
+    ranks: str = ""
+
+
+class ChildProcess(msgspec.Struct, kw_only=True):
+    """A process that this one began: workers of a DataLoader, mostly."""
+
+    pid: int
+    name: str
+    state: str  # as in ProcessStacks
+
+
+class ProcessStacks(msgspec.Struct, kw_only=True):
+    """One process. Of who did not answer there is only what the kernel tells.
+
+    `state`: the main thread's, a letter of proc(5) (R runs, S sleeps, D waits for a device, T is stopped, Z has ended);
+    `busy_permille`: the share of the time between question and answer in which its main thread ran.
+    """
+
+    process_id: str
+    pid: int
+    rank: int | None = None
+    world_size: int | None = None
+    node: str = ""
+    pod: str = ""
+    is_trainer: bool = False
+    has_agent: bool = False
+    has_answered: bool = False
+    state: str = ""
+    busy_permille: int | None = None
+    at_unix_ns: int = 0
+    step: int | None = None
+    step_unix_ns: int | None = None
+    iteration_ns: int = 0  # the median of the latest before
+    places: list[CodePlace] = []
+    threads: list[ThreadStack] = []
+    collectives: list[RecordedCollective] = []
+    children: list[ChildProcess] = []
+
+
+class UnreadableStacks(ValueError):
+    """Bytes that are no ProcessStacks; the message says why."""
+
+
+def read_stacks(data: bytes | str) -> ProcessStacks:
+    """Checks one process's stacks where they come from elsewhere. Raises UnreadableStacks."""
+    if len(data) > MOST_BYTES:
+        raise UnreadableStacks(f"{len(data)} bytes, at most {MOST_BYTES}")
+    try:
+        stacks = msgspec.json.decode(data, type=ProcessStacks)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UnreadableStacks(str(error)) from None
+    counts = len(stacks.places), len(stacks.threads), len(stacks.collectives), len(stacks.children)
+    if max(counts) > MOST_ROWS:
+        raise UnreadableStacks(f"more than {MOST_ROWS} rows")
+    if any(not 0 <= place < len(stacks.places) for thread in stacks.threads for place in thread.stack):
+        raise UnreadableStacks("threads.stack: names a place that is not there")
+    texts = [stacks.process_id, stacks.node, stacks.pod, stacks.state]
+    texts += [text for place in stacks.places for text in (place.file, place.function)]
+    texts += [thread.name for thread in stacks.threads] + [f"{child.name}{child.state}" for child in stacks.children]
+    texts += [text for one in stacks.collectives for text in (one.group, one.name, one.sizes, one.ranks)]
+    if not all(text.isprintable() for text in texts):
+        raise UnreadableStacks("a text has characters that cannot be printed")
+    return stacks

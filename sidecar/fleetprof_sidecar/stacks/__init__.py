@@ -1,0 +1,1 @@
+"""Stacks of the processes here, for a hub that asks."""

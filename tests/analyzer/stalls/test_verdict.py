@@ -1,0 +1,189 @@
+"""Which rank the others wait for, and why: planted jobs, each with the cause and ranks that are true of it."""
+
+from typing import Any
+
+import pytest
+from fleetprof_analyzer.stalls.verdict import StallVerdict, judge_stall, read_ranges
+from fleetprof_api.samples import CodePlace
+from fleetprof_api.stacks import ChildProcess, ProcessStacks, RecordedCollective, ThreadStack
+
+NOW = 1_790_000_000_000_000_000
+SECOND = 10**9
+TORCH = "/x/site-packages/torch"
+REDUCE = (f"{TORCH}/distributed/distributed_c10d.py", "all_reduce", 4181)
+TRAIN = ("/job/train.py", "main", 40)
+LOADER = (f"{TORCH}/utils/data/dataloader.py", "_try_get_data", 1300)
+PDB = ("/usr/lib/python3.11/pdb.py", "interaction", 300)
+SAVE = (f"{TORCH}/serialization.py", "save", 900)
+LOCK = ("/usr/lib/python3.11/threading.py", "wait", 327)
+SLEEP = ("/job/model.py", "forward", 12)
+
+
+def collective(sequence: int, *, group: str = "0 default_pg", ranks: str = "", **fields: Any) -> RecordedCollective:
+    given: dict[str, Any] = {
+        "name": "all_reduce",
+        "is_p2p": False,
+        "sizes": "[[4]]",
+        "is_over": False,
+        "created_unix_ns": NOW,
+    } | fields
+    return RecordedCollective(group=group, sequence=sequence, ranks=ranks, **given)
+
+
+def rank(
+    number: int, *frames: tuple[str, str, int], behind: int = 10, pending: Any = None, **fields: Any
+) -> ProcessStacks:
+    """A rank whose latest step is a minute old, in these frames, that has `behind` collectives behind it."""
+    known = [collective(behind, is_over=True), *([pending] if pending else [])]
+    given: dict[str, Any] = {
+        "world_size": 4,
+        "is_trainer": True,
+        "has_agent": True,
+        "has_answered": bool(frames),
+        "state": "S",
+        "busy_permille": 0,
+        "at_unix_ns": NOW,
+        "step": 100,
+        "step_unix_ns": NOW - 60 * SECOND,
+        "iteration_ns": SECOND // 2,
+        "node": f"gpu-{number}",
+        "places": [CodePlace(file=file, function=function, line=line) for file, function, line in frames],
+        "threads": [ThreadStack(name="MainThread", task=1, is_main=True, stack=list(range(len(frames))))],
+        "collectives": known if frames else [],
+    }
+    return ProcessStacks(process_id=f"p{number}", pid=number + 1, rank=number, **given | fields)
+
+
+def others_wait(culprit: ProcessStacks) -> list[ProcessStacks]:
+    """Ranks 0, 1 and 3 in all_reduce 11, beside this rank 2."""
+    waiting = [rank(number, REDUCE, TRAIN, pending=collective(11)) for number in (0, 1, 3)]
+    return [*waiting[:2], culprit, waiting[2]]
+
+
+HELD: dict[str, tuple[ProcessStacks, str]] = {
+    "blocked": (rank(2, SLEEP, TRAIN), "blocked_in_line"),
+    "loops": (rank(2, SLEEP, TRAIN, state="R", busy_permille=990), "loop"),
+    "loads": (rank(2, LOADER, TRAIN), "data_loading"),
+    "loader's worker died": (
+        rank(2, LOADER, TRAIN, children=[ChildProcess(pid=9, name="pt_data_worker", state="Z")]),
+        "loader_worker_died",
+    ),
+    "loader's worker stopped": (
+        rank(2, LOADER, TRAIN, children=[ChildProcess(pid=9, name="pt_data_worker", state="T")]),
+        "loader_worker_stopped",
+    ),
+    "at a prompt": (rank(2, PDB, TRAIN), "debugger"),
+    "saves": (rank(2, SAVE, TRAIN), "checkpoint"),
+    "waits for a lock": (rank(2, LOCK, TRAIN), "lock"),
+    "stopped": (rank(2, state="T"), "stopped"),
+    "keeps the interpreter": (rank(2, state="R", busy_permille=1000), "interpreter_held"),
+    "silent": (rank(2, state=""), "silent"),
+}
+
+
+@pytest.mark.parametrize("case", HELD)
+def test_the_rank_that_has_not_entered_is_named_with_what_it_is_at(case: str) -> None:
+    process, cause = HELD[case]
+    verdict = judge_stall(others_wait(process))
+    assert (verdict.cause, verdict.ranks, verdict.stands_ns) == (cause, (2,), 60 * SECOND)
+    assert verdict.sentence.startswith("Rank 2 has not entered all_reduce 11 of group 0 default_pg: it ")
+    assert verdict.sentence.endswith("Ranks 0, 1 and 3 wait for it. Its node is gpu-2.")
+    assert verdict.advice
+    if process.places:
+        own = next(place for place in process.places if place.file.startswith("/job/"))
+        assert verdict.place == own
+        assert f"{own.file.rpartition('/')[2]}:{own.line} {own.function}" in verdict.sentence
+
+
+def test_without_a_recorder_stacks_tell() -> None:
+    ranks = others_wait(rank(2, SLEEP, TRAIN))
+    for process in ranks:
+        process.collectives = []
+    verdict = judge_stall(ranks)
+    assert (verdict.cause, verdict.ranks) == ("blocked_in_line", (2,))
+    assert "has not entered a collective" in verdict.sentence
+
+
+def test_a_rank_that_launched_less_ahead_is_not_late() -> None:
+    """With devices, ranks are several collectives ahead of what they wait for."""
+    ranks = [rank(n, REDUCE, TRAIN, pending=collective(11), behind=10 + n) for n in (0, 1, 3)]
+    for process, ahead in zip(ranks, (15, 13, 12), strict=True):
+        process.collectives.append(collective(ahead))
+    verdict = judge_stall([*ranks, rank(2, SLEEP, TRAIN)])
+    assert verdict.ranks == (2,)
+
+
+MISMATCHES: dict[str, tuple[RecordedCollective, str]] = {
+    "another collective": (collective(11, name="broadcast"), "mismatched_collectives"),
+    "another size": (collective(11, sizes="[[5]]"), "mismatched_sizes"),
+}
+
+
+@pytest.mark.parametrize("case", MISMATCHES)
+def test_ranks_in_different_collectives_at_one_number(case: str) -> None:
+    pending, cause = MISMATCHES[case]
+    verdict = judge_stall(others_wait(rank(2, REDUCE, TRAIN, pending=pending)))
+    assert (verdict.cause, verdict.ranks) == (cause, (2,))
+    assert "as number 11 of group 0 default_pg" in verdict.sentence
+
+
+def test_gathered_sizes_may_differ() -> None:
+    gather = {"name": "all_gather"}
+    ranks = [rank(n, REDUCE, TRAIN, pending=collective(11, sizes=f"[[{n}]]", **gather)) for n in range(4)]
+    assert judge_stall(ranks).cause == "collective"
+
+
+def test_two_groups_that_wait_for_each_other() -> None:
+    def member(number: int, group: str) -> ProcessStacks:
+        return rank(number, REDUCE, TRAIN, pending=collective(1, group=group, ranks="0-1"), world_size=2)
+
+    verdict = judge_stall([member(0, "1 a"), member(1, "2 b")])
+    assert (verdict.cause, verdict.ranks) == ("deadlock", (0, 1))
+
+
+def test_a_rank_that_is_not_there() -> None:
+    verdict = judge_stall([one for one in others_wait(rank(2, SLEEP)) if one.rank != 2])
+    assert (verdict.cause, verdict.ranks) == ("rank_missing", (2,))
+    assert verdict.sentence == "Rank 2 of 4 is gone. Ranks 0, 1 and 3 wait in all_reduce 11 of group 0 default_pg."
+
+
+def test_all_have_entered() -> None:
+    verdict = judge_stall([rank(n, REDUCE, TRAIN, pending=collective(11)) for n in range(4)])
+    assert (verdict.cause, verdict.ranks) == ("collective", ())
+
+
+def test_a_job_of_one() -> None:
+    verdict = judge_stall([rank(0, SLEEP, TRAIN, world_size=1)])
+    assert (verdict.cause, verdict.ranks) == ("blocked_in_line", (0,))
+    assert verdict.sentence == "Rank 0 is blocked in a call (model.py:12 forward)."
+
+
+@pytest.mark.parametrize(("age_s", "moves"), [(2.0, True), (9.0, True), (11.0, False)])
+def test_a_job_that_moves(age_s: float, moves: bool) -> None:
+    ranks = others_wait(rank(2, SLEEP, TRAIN))
+    for process in ranks:
+        process.step_unix_ns = NOW - int(age_s * SECOND)
+    verdict = judge_stall(ranks)
+    assert (verdict.cause == "moves") is moves
+    assert not verdict.ranks if moves else verdict.ranks
+
+
+def test_what_nothing_proves_is_said_to_be_unknown() -> None:
+    verdict = judge_stall([rank(0, SLEEP, TRAIN, world_size=2, behind=0), rank(1, SAVE, TRAIN, world_size=2, behind=0)])
+    assert (verdict.cause, verdict.ranks) == ("unknown", ())
+
+
+def test_groups_hold_each_rank_once_the_largest_first() -> None:
+    verdict: StallVerdict = judge_stall(others_wait(rank(2, SLEEP, TRAIN)))
+    assert [group.ranks for group in verdict.groups] == [(0, 1, 3), (2,)]
+
+
+def test_nobody() -> None:
+    assert judge_stall([]).cause == "no_rank"
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"), [("", set()), ("0-3,8", {0, 1, 2, 3, 8}), ("5", {5}), ("a-b", set()), ("0-99999999999", set())]
+)
+def test_ranges(text: str, numbers: set[int]) -> None:
+    assert read_ranges(text) == numbers
