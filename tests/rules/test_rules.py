@@ -27,6 +27,7 @@ TIME = f"fleetprof_workload_iteration_seconds{MEAN}"
 SM, BUSY = f"fleetprof_workload_gpu_sm_active_ratio{MEAN}", f"fleetprof_workload_gpu_busy_ratio{MEAN}"
 SHARE = f'fleetprof_workload_lowest_rank_share{{measure="gpu_sm_active_ratio",{OF}}}'
 THROTTLED = f'fleetprof_workload_gpu_throttled_ranks{{reason="thermal",{OF}}}'
+LAST = f"fleetprof_workload_last_iteration_timestamp_seconds{{{OF}}}"
 FAILED, DONE = 'fleetprof_ranks_finished_total{result="TooLate"}', 'fleetprof_ranks_finished_total{result="Uploaded"}'
 NO_REPORT = 'fleetprof_requests_finished_total{reason="AnalysisFailed"}'
 NO_ROOM, INJECTED = 'fleetprof_webhook_pods_total{result="NoRoom"}', 'fleetprof_webhook_pods_total{result="Injected"}'
@@ -67,6 +68,12 @@ CASES: list[tuple[str, dict[str, str], bool, str]] = [
     ("FleetprofIterationTimeDrift", RUNS | {TIME: "3x10 1x110"}, False, "a slow start"),
     ("FleetprofIterationTimeDrift", RUNS | {TIME: "1x60 1.1x60"}, False, "within the threshold"),
     ("FleetprofIterationTimeDrift", RUNS | EXEMPT | {TIME: "1x60 1.4x60"}, False, "exempt"),
+    ("FleetprofJobStalled", RUNS | {LAST: "0+60x90 5400x30"}, True, "no iteration for half an hour"),
+    ("FleetprofJobStalled", RUNS | {LAST: "0+60x120"}, False, "an iteration each minute"),
+    ("FleetprofJobStalled", RUNS | {LAST: "0+60x117 7020x4"}, False, "three minutes"),
+    ("FleetprofJobStalled", RUNS | {LAST: "0+60x50 3000x8 3600+60x40 6000x20"}, False, "it paused for half as long before"),
+    ("FleetprofJobStalled", RUNS | EXEMPT | {LAST: "0+60x90 5400x30"}, False, "exempt"),
+    ("FleetprofJobStalled", YOUNG | {LAST: "0+60x90 5400x30"}, False, "in its grace"),
     ("FleetprofGpuThrottled", RUNS | {THROTTLED: "2x120"}, True, "hot"),
     ("FleetprofGpuThrottled", RUNS | {THROTTLED: "0x120"}, False, "cool"),
     ("FleetprofOperatorDown", {}, True, "nothing is scraped"),
