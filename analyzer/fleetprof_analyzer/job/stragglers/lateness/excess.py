@@ -90,9 +90,14 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
     for candidate in _in_the_mean(table, whole):
         best.setdefault(candidate.rank, candidate)
     for rank, late, share in find_outliers(tested):
-        if not may_be_chance_of_leads(table, rank, late):
+        if _takes_longer(whole[rank], late) and not may_be_chance_of_leads(table, rank, late):
             best.setdefault(rank, Candidate(rank, "intermittent", share, late))
     return sorted(best.values(), key=lambda candidate: -float(whole[candidate.rank].mean()))
+
+
+def _takes_longer(whole: Floats, late: Bools) -> bool:
+    """Whether what a host takes in its late iterations, shape (K,), shows in the rank's own time, and is not hidden."""
+    return float(whole[late].mean()) > LEAST
 
 
 def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candidate]:

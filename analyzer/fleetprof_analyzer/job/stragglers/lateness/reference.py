@@ -84,6 +84,12 @@ def of_other_iterations(replay: Replay, table: OwnTime, candidate: Candidate) ->
     return Reference(take_off(replay, table, candidate.rank, beyond), replay.host_ns, replay.lag_ns, mine)
 
 
+def shrink_to_peers(replay: Replay, table: OwnTime, rank: int) -> Int64s:
+    """All own times, shape (N,), the rank's as long as the peers' in each iteration, and nowhere longer than before."""
+    usual = np.median(table.own_ns[table.peers(rank)], axis=0)
+    return take_off(replay, table, rank, np.maximum(table.own_ns[rank] - usual, 0.0))
+
+
 def take_off(replay: Replay, table: OwnTime, rank: int, beyond_ns: Floats) -> Int64s:
     """All own times, shape (N,), the rank's shorter by so much in each iteration, shape (K,).
 

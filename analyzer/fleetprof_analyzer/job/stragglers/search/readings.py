@@ -5,17 +5,18 @@ gap counts as own time, a host that lost its lead by waiting for others looks la
 counts where both readings have it, and is disputed where one has. Guarantees: pure.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats
+from fleetprof_analyzer.job.stragglers.lateness.reference import shrink_to_peers
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
-from fleetprof_analyzer.job.stragglers.search.faults import Fault, Judged
+from fleetprof_analyzer.job.stragglers.search.faults import Fault, Judged, judge
 from fleetprof_analyzer.job.stragglers.search.search import Search, search
-from fleetprof_analyzer.job.stragglers.thresholds import HALF, LEAST_BESIDE_NOISE, LEAST_PAUSE
+from fleetprof_analyzer.job.stragglers.thresholds import HALF, LEAST_BESIDE_NOISE, LEAST_PAUSE, MOST
 
 FAITHFUL: Final = 0.03
 """A replay that is off by more is rough."""
@@ -79,12 +80,48 @@ def _agree(hosts: Search, gaps: Search, unsure: Floats) -> Agreed:
 
 
 def _read_gaps_alone(gaps: Search) -> Agreed:
-    """The one reading where no launch was recorded: a short lateness by gaps may be a lead that was lost by waiting."""
+    """The one reading where no launch was recorded: a lateness by gaps may be a lead that was lost by waiting."""
+    gaps = _judge_denied_again(gaps)
     named = gaps.judged.named
-    kept = [fault for fault in named if fault.gain_alone >= LEAST_BESIDE_NOISE or _is_certain(gaps, fault)]
+    kept = [fault for fault in named if _is_certain(gaps, fault) or _has_gaps_alone(gaps, fault)]
     if named and not kept:
         return Agreed(gaps, _nobody(gaps.judged), named[0], by_gaps_alone=True)
     return Agreed(gaps, gaps.keep(kept), by_gaps_alone=True)
+
+
+def _judge_denied_again(gaps: Search) -> Search:
+    """The search, after a replay that grew longer as a device worked less: it has work on the wrong side of a wait.
+
+    Without launches nothing says what comes before an operation beside the device's work. Then the rank's work shrinks
+    where it exceeds the peers', and grows nowhere.
+    """
+    replay, table = gaps.replay, gaps.table
+    tested = [*gaps.judged.named, *gaps.judged.others]
+    denied = [fault for fault in tested if fault.gain_alone < 0 and _is_certain(gaps, fault)]
+    if not denied:
+        return gaps
+    extra = gaps.extra | {
+        rank: (shrink_to_peers(replay, table, rank), replay.host_ns)
+        for rank in (fault.candidate.rank for fault in denied)
+        if len(table.peers(rank))
+    }
+    return replace(
+        gaps, extra=extra, judged=judge(replay, table, [fault.candidate for fault in tested], extra)
+    )  # fmt: skip
+
+
+def _has_gaps_alone(gaps: Search, fault: Fault) -> bool:
+    """Whether the rank's gaps cost enough, and none of its peers ever had most of them.
+
+    Where no host is late, the lead passes from one to another, and each has such gaps while it has none.
+    """
+    if fault.gain_alone < LEAST_BESIDE_NOISE:
+        return False
+    table, rank = gaps.table, fault.candidate.rank
+    peers = table.peers(rank)
+    gaps_ns = table.own_ns - table.parts_ns["busy"]
+    usual_ns = float(np.median(gaps_ns[rank][fault.candidate.iterations]))
+    return not len(peers) or float(gaps_ns[peers].max()) < MOST * usual_ns
 
 
 def _nobody(judged: Judged) -> Judged:
@@ -92,9 +129,12 @@ def _nobody(judged: Judged) -> Judged:
 
 
 def _waits_are_missed(hosts: Search, unsure: Floats, fault: Fault) -> bool:
-    """Whether the hosts that would wait for the rank may have waited unseen for much of what it costs."""
+    """Whether a host that would wait for the rank may have waited unseen for much of what it costs.
+
+    One tells: others have leads, or wait where their waits are known.
+    """
     peers = hosts.table.peers(fault.candidate.rank)
-    missed = float(np.median(unsure[peers])) if len(peers) else float(unsure.max())
+    missed = float((unsure[peers] if len(peers) else unsure).max())
     return missed >= HALF * fault.gain_alone
 
 

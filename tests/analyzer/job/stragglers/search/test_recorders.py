@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from fleetprof_analyzer.trace.trace import COLUMNS, Category, Rows, Trace
 from fleetprof_api.report.stragglers import Stragglers
+from harness.traces import foreign_layouts
 from harness.traces.recorders import RECORDERS
 from harness.traces.simulated.cases import CAUSES, SimulatedCase, draw_simulated
 from harness.traces.straggler_sections import stragglers_of_traces
@@ -50,6 +51,39 @@ def test_where_own_time_and_waiting_cannot_be_told_apart_it_is_said(recorder: st
 def test_nobody_is_named_in_a_healthy_job(layout: str, recorder: str) -> None:
     found = recorded(draw_simulated(layout, "none", 500_000), recorder)
     assert (found.ranks, found.slow_links) == ([], [])
+
+
+# Each has ranks whose hosts have no lead by chance, or pause while their devices are busy.
+LEADERS = [
+    ("launch", 530_000, "no calls"), ("launch_hsdp", 530_000, "no host"), ("hybrid sharding", 610_000, "no calls"),
+    ("hybrid sharding", 610_000, "no host"), ("experts", 530_000, "no marks"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("layout", "seed", "recorder"), LEADERS)
+def test_a_lead_that_passes_from_host_to_host_is_no_fault(layout: str, seed: int, recorder: str) -> None:
+    if layout in foreign_layouts.LAYOUTS:
+        _, traces, _ = foreign_layouts.draw_foreign(layout, "none", seed)
+    else:
+        traces = draw_simulated(layout, "none", seed).job.traces()
+    found = stragglers_of_traces(RECORDERS[recorder](traces, np.random.default_rng(seed)))
+    assert (found.ranks, found.verdict != "straggler") == ([], True)
+
+
+def test_a_device_is_late_though_its_work_stands_on_the_wrong_side_of_its_receives() -> None:
+    case, traces, _ = foreign_layouts.draw_foreign("receives beside compute", "slow_gpu", 531_000)
+    found = stragglers_of_traces(RECORDERS["no calls"](traces, np.random.default_rng(531_000)))
+    assert [(one.rank, one.cause) for one in found.ranks] == [(case.culprits[0], "slow_gpu")]
+    assert found.approximate
+    assert 0 < found.gain < case.gain
+
+
+def test_waits_that_some_hosts_hide_are_enough_to_ask_for_operators() -> None:
+    case = draw_simulated("launch_hsdp", "slow_host", 531_000)
+    found = recorded(case, "launches alone")
+    assert found.verdict == "undecided"
+    assert found.reason.startswith(f"rank {case.job.fault.rank} may cost 43.2 % of each iteration")
+    assert "ProfilerActivity.CPU" in found.reason
 
 
 def test_what_costs_less_than_the_replay_is_off_by_is_not_told() -> None:
