@@ -1,6 +1,7 @@
 """What a request may choose among, for those who obey as well: a sidecar reads no request, and has no pydantic."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class Collect(StrEnum):
@@ -8,10 +9,22 @@ class Collect(StrEnum):
 
     SHAPES = "Shapes"
     STACKS = "Stacks"
-    MODULES = "Modules"
-    MEMORY = "Memory"
-    FLOPS = "Flops"
+    MODULE_TREE = "ModuleTree"
     DEVICE_METRICS = "DeviceMetrics"
+
+
+# What earlier versions had, and what to name instead.
+_RETIRED: Final = {
+    "Modules": "it named modules by class and ordinal; ModuleTree names them as the model does",
+    "Memory": "it changed nothing in a trace; ModuleTree tells the memory of modules",
+    "Flops": "it changed nothing in a trace; name Shapes, from which operations can be counted",
+}
+
+
+def explain_retired(name: str) -> str:
+    """Why `collect` has no such choice any more, "" for any other name."""
+    why = _RETIRED.get(name)
+    return f"{name} is no choice any more: {why}" if why else ""
 
 
 class Traces(StrEnum):

@@ -69,6 +69,26 @@ class CollectionColumns(msgspec.Struct, kw_only=True):
     duration_ns: list[int] = []
 
 
+MOST_MODULES: Final = 4096
+
+
+class ModuleColumns(msgspec.Struct, kw_only=True):
+    """The modules that ran in the marked iteration, named as in its marks. Shape: equal lengths. Source: torch.nn.
+
+    Bytes are of this rank, null where PyTorch does not tell them at once.
+    """
+
+    name: list[str] = []  # dotted, behind the class of its root
+    class_name: list[str] = []
+    file: list[str] = []  # of the class's forward; empty: not known
+    line: list[int] = []
+    call_file: list[str] = []  # of the line of the job that called it first
+    call_line: list[int] = []
+    calls: list[int] = []
+    parameter_bytes: list[int | None] = []  # its own, without those of modules in it
+    output_bytes: list[int | None] = []  # what all its calls returned
+
+
 class ThreadColumns(msgspec.Struct, kw_only=True):
     """The training thread around the window, as the agent in its process sampled it. Shape: equal lengths.
 
@@ -113,6 +133,7 @@ class RankSamples(msgspec.Struct, kw_only=True):
     places: list[CodePlace] = []
     collections: CollectionColumns = msgspec.field(default_factory=CollectionColumns)
     stacks: list[list[int]] = []  # indices into `places`, the innermost frame first
+    modules: ModuleColumns = msgspec.field(default_factory=ModuleColumns)
     host_cores: int | None = None  # of the machine that the sidecar runs on
     usable_cores: int | None = None  # the process' affinity
     cpu_limit_millicores: int | None = None  # its control group's quota; null: none

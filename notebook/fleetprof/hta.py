@@ -3,8 +3,9 @@
 HTA takes a trace's rank from the first `"rank": N` of its text and lets equal ranks overwrite each other; a file that
 is no strict JSON, or a rank without GPU work, ends its analysis of all ranks; it rounds to µs, which loses short
 kernels; and it drops the last ProfilerStep. Guarantees: each rank has one file, whose first rank is its own; what HTA
-cannot take is left out with a warning that says why; nothing is rounded unless HTA_DISABLE_NS_ROUNDING is set by the
-user. Traces are linked where they can be used as they are, and copied where they lie elsewhere or must be changed.
+cannot take is left out with a warning that says why; an iteration whose modules are marked is left out; nothing is
+rounded unless HTA_DISABLE_NS_ROUNDING is set by the user. Traces are linked where they can be used as they are, and
+copied where they lie elsewhere or must be changed.
 """
 
 import json
@@ -26,6 +27,7 @@ from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_api.report.report import Report
 from isal import igzip
 
+from fleetprof.marked import leave_out_marked
 from fleetprof.places import Place, TraceMissing
 
 if TYPE_CHECKING:
@@ -131,9 +133,10 @@ def _export(place: Place, source: str, rank: int, folder: Path) -> Path:
     with place.open(source) as file:
         packed = file.read(2) == _GZIP_MAGIC
     with place.open(source) as file:
-        text = b"".join(read_blocks(file, Problems(), TraceLimits()))
+        stored = b"".join(read_blocks(file, Problems(), TraceLimits()))
+    text = leave_out_marked(stored)
     found = _RANK.search(text)
-    is_ready = _is_object(text) and found is not None and int(found[1]) == rank
+    is_ready = text is stored and _is_object(text) and found is not None and int(found[1]) == rank
     if not is_ready:
         target = folder / f"rank-{rank}.json.gz"
         text = _with_rank(text, rank)

@@ -187,7 +187,15 @@ class Agent:
         channel, ring = self._channel, self._ring
         self._reports = reports = StepReports(channel, ring, memory, hello)
         captures = CaptureThread(
-            channel, ring, reports, self._current_step, self._own_profile, self._trace, memory, sampler
+            channel,
+            ring,
+            reports,
+            self._current_step,
+            self._own_profile,
+            self._trace,
+            memory,
+            sampler,
+            self.hook.follow,
         )
         self._own_profile.before_begin = captures.await_trace
         if sampler is not None:

@@ -27,6 +27,11 @@ agent -> sidecar ("t" is the kind, every message has "v": 1 and "pid")
           innermost first
   thread  capture, columns as in fleetprof_api.samples.ThreadColumns (`stack` names a stack), usable_cores,
           cpu_limit_millicores, torch_threads   what was seen of the training thread, after the window, in chunks
+  modules capture, first, name: [..], class_name: [..], file: [..], line: [..], call_file: [..], call_line: [..],
+          calls: [..], parameter_bytes: [..], output_bytes: [..]   the modules that were called in the marked iteration,
+          numbered from `first`: dotted name behind the root's class, class, file and line of its forward, and of the
+          job's line that called it first ("" and 0: not known), calls, bytes of its own parameters and of what it
+          returned (null: not known); after the window, in chunks
   collections  capture, start_unix_ns: [..], duration_ns: [..]   longer runs of Python's garbage collector meanwhile
   armed   capture          the agent watches over this capture (exit guard on, sampling on)
   dropping   capture       a recording is being dropped, which takes as long as writing it; "cancelled" will follow
@@ -50,7 +55,8 @@ sidecar -> agent
           memory_needed_bytes (estimate of the recording's peak; 0: not known), ranks (how many record beside it at the
           same time, itself counted, and share what memory is left),
           device_counters (true: the device's profiling counters, GPM, are sampled as well),
-          thread_samples (true: the training thread is looked at)
+          thread_samples (true: the training thread is looked at), measured_step (null, or the step after which modules
+          are marked, until last_step)
   cancel  capture, first_step, last_step, end_unix_ns   drop Kineto's trace now
   look    query            to the listener's socket: answer with the stacks of all threads now
   done    capture          the trace is written; send times of the steps until now + after_ns, then rest
@@ -74,7 +80,8 @@ WAITING = "waiting"
 # Made once: json.dumps would make one for each datagram.
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 FROM_AGENT = frozenset(
-    {"hello", "steps", "profile", "times", "device", "places", "stacks", "thread", "collections", "bye", "telemetry"}
+    {"hello", "steps", "profile", "times", "device", "places", "stacks", "thread", "modules"}
+    | {"collections", "bye", "telemetry"}
     | {"armed", "dropping", "ending", "cancelled", "short", "memory"}  # of a capture
     | {"collectives", "threads"}  # of a question, with places and stacks
 )

@@ -69,8 +69,11 @@ WRONG = [
     ("spec.window.iterations", 2.5, "must be a whole number from 1 to 100, got 2.5"),
     ("spec.window.durationMillis", 9, "must be a whole number from 10 to 60000, got 9"),
     ("spec.window.warmupIterations", -1, "must be a whole number from 0 to 100, got -1"),
-    ("spec.collect", "Shapes", "must be a list of at most 6 items, each Shapes, Stacks, Modules, Memory, Flops"),
-    ("spec.collect", ["shapes"], "must be Shapes, Stacks, Modules, Memory, Flops or DeviceMetrics, got 'shapes'"),
+    ("spec.collect", "Shapes", "must be a list of at most 4 items, each Shapes, Stacks, ModuleTree or"),
+    ("spec.collect", ["shapes"], "must be Shapes, Stacks, ModuleTree or DeviceMetrics, got 'shapes'"),
+    ("spec.collect", ["Modules"], "Modules is no choice any more: it named modules by class and ordinal; ModuleTree"),
+    ("spec.collect", ["Shapes", "Memory"], "Memory is no choice any more: it changed nothing in a trace; ModuleTree"),
+    ("spec.collect", ["Flops"], "Flops is no choice any more: it changed nothing in a trace; name Shapes"),
     ("spec.collect", ["Shapes", "Shapes"], "must not name a value twice"),
     ("spec.traces", "All", "must be Full, Summary or Auto, got 'All'"),
     ("spec.redact", ["Secrets"], "must be Shapes, Paths or Names, got 'Secrets'"),
@@ -176,12 +179,6 @@ def test_a_request_survives_being_written_and_read() -> None:
     assert load_request(request.to_json()) == request
     assert request.spec.collect == [Collect.SHAPES, Collect.STACKS]
     assert request.spec.active_deadline_seconds == 900
-
-
-def test_modules_come_with_the_stacks_that_name_them() -> None:
-    request = parse_request(with_value("spec.collect", ["Modules", "Shapes"]))
-    assert request.spec.collect == [Collect.MODULES, Collect.SHAPES, Collect.STACKS]
-    assert load_request(request.to_json()) == request
 
 
 @given(

@@ -60,7 +60,7 @@ def ask(server: ApiServer, namespace: str, **spec: Any) -> tuple[int, str]:
 
 ALLOWED = [
     ("team-b", {"window": {"iterations": 10, "warmupIterations": 10}}),
-    ("team-b", {"collect": ["Shapes", "Memory"], "limits": {"maxTraceBytes": 1 << 36}}),
+    ("team-b", {"collect": ["Shapes", "ModuleTree"], "limits": {"maxTraceBytes": 1 << 36}}),
     ("team-b", {"ranks": {"sample": 5000}, "window": {"durationMillis": 60_000}}),
     ("team-a", {"window": {"iterations": 50}, "ranks": {"list": list(range(8))}}),
     ("team-a", {"ranks": {"every": 2}}),
@@ -70,10 +70,8 @@ REFUSED = [
     ("team-b", {"window": {"iterations": 11}}, "spec.window.iterations", "10"),
     ("team-b", {"window": {"iterations": 1, "warmupIterations": 11}}, "spec.window.warmupIterations", "10"),
     ("team-b", {"collect": ["Shapes", "Stacks"]}, "spec.collect", "Shapes"),
-    # Stacks name the modules, and are not allowed.
-    ("team-b", {"collect": ["Modules"]}, "spec.collect", "Shapes"),
     ("team-a", {"window": {"iterations": 51}}, "spec.window.iterations", "50"),
-    ("team-a", {"collect": ["Stacks"]}, "spec.collect", "Modules"),
+    ("team-a", {"collect": ["Stacks"]}, "spec.collect", "ModuleTree"),
     ("team-a", {"ranks": {"sample": 9}}, "spec.ranks", "8"),
     ("team-a", {"ranks": {"list": list(range(9))}}, "spec.ranks", "8"),
     ("team-a", {"limits": {"maxTraceBytes": 1 << 32}}, "spec.limits.maxTraceBytes", "2147483648"),

@@ -22,7 +22,7 @@ metadata: {name: from-the-page}
 spec:
   target: {workload: {apiVersion: batch/v1, kind: Job, name: llama}}
   window: {iterations: 20}
-  collect: [Modules]
+  collect: [Stacks]
   canary: Never
   limits: {maxSlowdownPercent: 0}
 """

@@ -31,6 +31,7 @@ from fleetprof_analyzer.job.device_waits import name_device_waits
 from fleetprof_analyzer.job.energy import add_energy, find_worst_gpu
 from fleetprof_analyzer.job.findings.findings import find_findings
 from fleetprof_analyzer.job.heterogeneity import measure_heterogeneity
+from fleetprof_analyzer.job.modules import merge_modules
 from fleetprof_analyzer.job.stragglers.causes.silence import add_silences
 from fleetprof_analyzer.job.stragglers.hosts import add_hosts, name_hosts
 from fleetprof_analyzer.job.stragglers.verdict import judge_summaries
@@ -107,6 +108,7 @@ def assemble(
         launching_operators=find(
             "operators that launch", lambda: merge_operator_launches([s.operators for s in summaries])
         ).otherwise([]),
+        module_tree=find("modules", lambda: merge_modules([(s.rank_number, s.modules) for s in summaries])).or_none(),
         heterogeneity=find("differences between ranks", lambda: measure_heterogeneity(ranks)).otherwise([]),
         energy=find("energy", lambda: add_energy(ranks)).or_none(),
         worst_gpu=find("worst GPU", lambda: find_worst_gpu(ranks, dict(kernels))).or_none(),

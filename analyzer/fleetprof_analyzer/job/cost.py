@@ -79,6 +79,7 @@ class _Window:
     end_ns: int
     written_ns: int
     steps: tuple[int, int] | None
+    marked_until: int = 0  # the last step of iterations in which modules were marked
 
 
 def _find_window(ranks: Sequence[StepTimes]) -> _Window:
@@ -92,6 +93,14 @@ def _find_window(ranks: Sequence[StepTimes]) -> _Window:
         end_ns=end,
         written_ns=max(end, *(rank.written_unix_ns for rank in ranks)),
         steps=(min(first), max(last)) if len(first) == len(ranks) and last else None,
+        marked_until=max(
+            (
+                rank.last_step + rank.marked_iterations * rank.steps_per_iteration
+                for rank in ranks
+                if rank.marked_iterations and rank.last_step is not None
+            ),
+            default=0,
+        ),
     )
 
 
@@ -129,7 +138,7 @@ def _phase(iteration: _JobIteration, window: _Window) -> str | None:
         later = iteration.end_ns > window.end_ns
     if during:
         return "during"
-    if not later:
+    if not later or iteration.last_step <= window.marked_until:
         return None
     return "after" if iteration.begin_ns >= window.written_ns else "settling"
 

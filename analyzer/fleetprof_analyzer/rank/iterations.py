@@ -23,7 +23,7 @@ from fleetprof_analyzer.trace.naming import matcher
 from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_analyzer.trace.trace import Category, Int64s, Rows, Trace
 
-_OPTIMIZER_STEP: Final = re.compile(r"^Optimizer\.step#")
+OPTIMIZER_STEP: Final = re.compile(r"^Optimizer\.step#")
 _PROFILER_STEP: Final = re.compile(r"^ProfilerStep\s*#\s*(\d{1,18})$")
 _MARK_TOLERANCE_NS: Final = 1_000_000
 # A recording that begins this much after the end of the step before has missed the start of its first iteration.
@@ -109,7 +109,7 @@ def _named(trace: Trace, pattern: re.Pattern[str]) -> Rows:
 
 def find_marks(trace: Trace) -> Rows:
     """The rows that bound iterations: the profiler's own ranges, else the optimizer's steps; none without either."""
-    for pattern in (_PROFILER_STEP, _OPTIMIZER_STEP):
+    for pattern in (_PROFILER_STEP, OPTIMIZER_STEP):
         rows = _named(trace, pattern)
         if len(rows):
             return _of_busiest_thread(rows)
@@ -129,7 +129,7 @@ def _of_busiest_thread(rows: Rows) -> Rows:
 
 def _optimizer_marks(trace: Trace, *, outermost: bool = False) -> _Marks | None:
     """The steps; `outermost`: without those of the optimizers that another one steps (the agent counts each)."""
-    rows = _named(trace, _OPTIMIZER_STEP)
+    rows = _named(trace, OPTIMIZER_STEP)
     if len(rows) == 0:
         return None
     rows = _of_busiest_thread(rows)

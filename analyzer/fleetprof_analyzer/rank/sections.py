@@ -42,6 +42,7 @@ class RankSection(StrEnum):
     CORES = "cores"
     CAUSES = "known causes"
     SAMPLES = "samples"
+    MODULES = "modules"
     STEP_TIMES = "step times"
 
 

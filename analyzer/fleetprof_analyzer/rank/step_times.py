@@ -23,11 +23,17 @@ class StepTimes(msgspec.Struct, kw_only=True, frozen=True):
     window_end_unix_ns: int = 0
     first_step: int | None = None  # of the recorded iterations
     last_step: int | None = None
+    marked_iterations: int = 0  # behind them, recorded as well, and no measure of the job
     written_unix_ns: int = 0
 
 
-def measure_step_times(rank: Rank, recorded: Sequence[Iteration], samples: RankSamples) -> StepTimes | None:
-    """Those of a rank that has an agent, None of another; `recorded`: its iterations."""
+def measure_step_times(
+    rank: Rank, recorded: Sequence[Iteration], samples: RankSamples, has_marked: bool = False
+) -> StepTimes | None:
+    """Those of a rank that has an agent, None of another; `recorded`: its iterations.
+
+    `has_marked`: one more was recorded, in which modules were marked.
+    """
     # Of all that was recorded, also of what the report leaves out: it was traced, and cost what tracing costs.
     steps = samples.steps
     if not samples.agent or not steps.step or len(steps.step) != len(steps.end_unix_ns):
@@ -45,5 +51,6 @@ def measure_step_times(rank: Rank, recorded: Sequence[Iteration], samples: RankS
         window_end_unix_ns=last,
         first_step=min(numbered, default=None),
         last_step=max(numbered) + rank.steps_per_iteration - 1 if numbered else None,
+        marked_iterations=int(has_marked),
         written_unix_ns=samples.written_unix_ns,
     )

@@ -54,17 +54,21 @@ def pack_summary(summary: RankSummary, *, trace_bytes: int, samples_bytes: int) 
     """The object's bytes. Raises Unusable when they would pass `MOST_BYTES`.
 
     Longer operations than `MOST_OPERATIONS_BYTES` are left out: they lie beside it (`fleetprof_api.keys`). Kernels are
-    kept without their streams where these would pass the limit.
+    kept without their streams, and modules left out, where these would pass the limit.
     """
     if len(summary.operations) > MOST_OPERATIONS_BYTES:
         summary = msgspec.structs.replace(summary, operations=b"")
     without_streams = [msgspec.structs.replace(group, streams=[]) for group in summary.kernels]
-    for kernels in (summary.kernels, without_streams):
+    for kernels, modules in (
+        (summary.kernels, summary.modules),
+        (without_streams, summary.modules),
+        (without_streams, None),
+    ):
         stored = _StoredSummary(
             made_by=__version__,
             trace_bytes=trace_bytes,
             samples_bytes=samples_bytes,
-            summary=msgspec.structs.replace(summary, kernels=kernels),
+            summary=msgspec.structs.replace(summary, kernels=kernels, modules=modules),
         )
         text = msgspec.json.encode(stored)
         data = gzip.compress(text, compresslevel=_LEVEL, mtime=0)

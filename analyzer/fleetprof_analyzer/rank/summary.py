@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 import numpy as np
+from fleetprof_api.report.module_tree import ModuleTree
 from fleetprof_api.report.report import DeviceTime, HostSeries, Iteration, Problem, Rank, TimeBreakdown
 from fleetprof_api.report.report_tables import Stages
 from fleetprof_api.samples import RankSamples
@@ -50,6 +51,8 @@ from fleetprof_analyzer.rank.measures.memory_peak import measure_memory
 from fleetprof_analyzer.rank.measures.series import device_series, host_series
 from fleetprof_analyzer.rank.measures.stages.labels import Label
 from fleetprof_analyzer.rank.measures.stages.stages import FoundStages, find_stages, sum_up
+from fleetprof_analyzer.rank.modules.marked_iteration import part_marked
+from fleetprof_analyzer.rank.modules.tree import measure_modules
 from fleetprof_analyzer.rank.sections import Found, RankSection, Sections
 from fleetprof_analyzer.rank.step_times import StepTimes, measure_step_times
 from fleetprof_analyzer.rank.window.clocks import find_misfit
@@ -76,6 +79,7 @@ class RankSummary(msgspec.Struct, kw_only=True, frozen=True):
     operators: list[OperatorGroup] = []
     operations: bytes = b""  # operations.encode; empty where there is no communication, or where it lies beside this
     operations_bytes: int = 0  # their length, also where they lie beside this
+    modules: ModuleTree | None = None
     course: bytes = b""  # course.describe_course of the rank's iterations
     problems: list[Problem] = []
 
@@ -118,6 +122,7 @@ def summarise(
     trace = replace(trace, kernel_classes=terms.kernel_classes)
     sections = Sections(trace.source, problems)
     find = sections.find
+    trace, marked = part_marked(trace)
     trace = find(RankSection.WINDOW, lambda: leave_out_strays(trace, problems)).otherwise(trace)
     has_device = bool(trace.rows.on_device.any())
     calls = find(RankSection.CALLS, lambda: find_calls(trace))
@@ -230,7 +235,9 @@ def summarise(
         rank=rank,
         step_times=find(
             RankSection.STEP_TIMES,
-            lambda: None if samples is None else measure_step_times(rank, found.iterations, samples),
+            lambda: (
+                None if samples is None else measure_step_times(rank, found.iterations, samples, marked is not None)
+            ),
         ).or_none(),
         host=find(RankSection.SAMPLES, lambda: None if samples is None else _host(samples, rank_number)).or_none(),
         kernels=find(RankSection.KERNELS, lambda: measure_kernels(works.value, trace)).otherwise([]),
@@ -243,6 +250,7 @@ def summarise(
         ).otherwise([]),
         operations=operations,
         operations_bytes=len(operations),
+        modules=find(RankSection.MODULES, lambda: measure_modules(marked, samples)).or_none(),
         course=course,
     )
     if show is not None:

@@ -19,6 +19,7 @@ from fleetprof_api.report.energy import Energy, WorstGpu
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.heterogeneity import Heterogeneity
 from fleetprof_api.report.idle_causes import IdleCauses
+from fleetprof_api.report.module_tree import ModuleTree
 from fleetprof_api.report.rank_tables import DeviceWorkStatistics, KnownCause, MemoryPeak, OperatorLaunches
 from fleetprof_api.report.report_tables import (
     CommunicationStatistics,
@@ -296,6 +297,9 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     ] = []
     launching_operators: Annotated[list[OperatorLaunches], Meta(description="by their own device time")] = []
     asked_kernel_classes: Annotated[list[KernelClass], Meta(description="as asked, before the built-in table")] = []
+    module_tree: Annotated[
+        ModuleTree | None, Meta(description="time and memory by module; null: `collect` had no ModuleTree")
+    ] = None
 
 
 def json_schema() -> dict[str, Any]:

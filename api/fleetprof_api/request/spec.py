@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, Field
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
-from fleetprof_api.choices import Collect, Traces
+from fleetprof_api.choices import Collect, Traces, explain_retired
 from fleetprof_api.limits import (
     HIGHEST_RANK,
     LEAST_TRACE_BYTES,
@@ -157,9 +158,11 @@ class _Targeted(Part):
     )
 
 
-def _with_stacks(collect: list[Collect]) -> list[Collect]:
-    """Modules are named by Python stacks alone: PyTorch's own option knows those of TorchScript and no others."""
-    return [*collect, Collect.STACKS] if Collect.MODULES in collect and Collect.STACKS not in collect else collect
+def _refuse_retired(wanted: object) -> object:
+    for name in wanted if isinstance(wanted, list) else ():
+        if isinstance(name, str) and (why := explain_retired(name)):
+            raise PydanticCustomError("rule", "{text}", {"text": why, "field": ""})
+    return wanted
 
 
 class Recording(Part):
@@ -170,11 +173,12 @@ class Recording(Part):
     )
     window: Window = Field(description="How much to record; exactly one of `iterations` and `durationMillis`.")
     collect: Annotated[
-        list[Annotated[Collect, Field(strict=False)]], Field(max_length=6), Unique(), AfterValidator(_with_stacks)
+        list[Annotated[Collect, Field(strict=False)]], Field(max_length=4), Unique(), BeforeValidator(_refuse_retired)
     ] = Field(
         default=[],
-        description="What to record beside operators and kernels; each costs time in the job. Modules records "
-        "Stacks as well, because these name the modules.",
+        description="What to record beside operators and kernels; each costs time in the job. ModuleTree: one "
+        "iteration more, in which the agent marks each module; no other measure counts it. "
+        "Modules, Memory and Flops of earlier versions are refused.",
     )
     thread_samples: Annotated[ThreadSampling, Field(strict=False)] = Field(
         default=ThreadSampling.AUTO,

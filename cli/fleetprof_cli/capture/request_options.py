@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import click
+from fleetprof_api.choices import explain_retired
 from fleetprof_api.request import (
     CanaryMode,
     Collect,
@@ -40,7 +41,7 @@ def _collect(_context: click.Context, _parameter: click.Parameter, value: tuple[
     named = [name.strip() for words in value for name in words.split(",") if name.strip()]
     for name in named:
         if name.lower() not in known:
-            raise click.BadParameter(f"{name!r} is not one of {', '.join(Collect)}.")
+            raise click.BadParameter(explain_retired(name.title()) or f"{name!r} is not one of {', '.join(Collect)}.")
     return list(dict.fromkeys(known[name.lower()] for name in named))
 
 

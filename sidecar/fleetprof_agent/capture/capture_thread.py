@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from fleetprof_agent.capture.memory_guard import MemoryGuard
 from fleetprof_agent.capture.watch import CaptureWatch, InvalidArm
@@ -25,6 +25,9 @@ from fleetprof_agent.samples.thread_samples import ThreadSamples
 from fleetprof_agent.steps.reports import StepReports
 from fleetprof_agent.steps.ring import StepRing
 
+if TYPE_CHECKING:
+    from fleetprof_agent.modules.marked_iteration import MarkedIteration
+
 SECOND_NS = 1_000_000_000
 LONGEST_SLEEP_S = 1.0
 JOIN_S = 2.0
@@ -37,7 +40,10 @@ FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SI
 
 
 class CaptureThread:
-    """Of one process. `current_step()`: Kineto's count; `sampler`: of the device; None where it cannot be sampled."""
+    """Of one process. `current_step()`: Kineto's count; `sampler`: of the device; None where it cannot be sampled.
+
+    `follow(observe)` has a function called after each optimizer step, None: no more.
+    """
 
     def __init__(
         self,
@@ -49,6 +55,7 @@ class CaptureThread:
         trace: OnDemandTrace,
         memory: ProcessMemory,
         sampler: DeviceSampler | None,
+        follow: Callable[[Any], None],
     ) -> None:
         self._channel = channel
         self._ring = ring
@@ -58,6 +65,7 @@ class CaptureThread:
         self._trace = trace
         self._memory = memory
         self._sampler = sampler
+        self._follow = follow
         self._watch: CaptureWatch | None = None
         self._thread: threading.Thread | None = None
         self._trainer = 0, 0
@@ -95,6 +103,8 @@ class CaptureThread:
 
     def await_trace(self) -> None:
         """A profile of the job's own is about to begin: it must not meet a trace that is being ended (kineto.py)."""
+        if self._watch is not None:
+            self._watch.stop_marking()
         if self._is_ending(self._watch):
             self._trace.await_completion(END_PATIENCE_S)
 
@@ -169,8 +179,10 @@ class CaptureThread:
         try:
             guard = MemoryGuard(arm, self._memory, give_back) if records else None
             thread = self._sample_thread(arm) if records else None
+            modules = self._mark_modules(arm) if records else None
+            drop = lambda: self._drop_trace(watch)  # noqa: E731
             watch: CaptureWatch = CaptureWatch(
-                arm, now, self._ring, self._channel.send, sample, lambda: self._drop_trace(watch), guard, thread
+                arm, now, self._ring, self._channel.send, sample, drop, guard, thread, modules
             )
         except InvalidArm:
             report_error()
@@ -188,6 +200,19 @@ class CaptureThread:
         try:
             threads = identity.loaded("torch").get_num_threads()
             return ThreadSamples(arm, ident, SchedulerFigures(task, threads), self._reports.step_ns())
+        except Exception as error:  # a capture without them
+            pass_on(error)
+            report_error()
+            return None
+
+    def _mark_modules(self, arm: dict[str, Any]) -> MarkedIteration | None:
+        if arm.get("measured_step") is None:
+            return None
+        try:
+            # No other capture needs it: a trainer does not load it at its start.
+            from fleetprof_agent.modules.marked_iteration import mark_iteration
+
+            return mark_iteration(arm, identity.loaded("torch"), self._current_step, self._follow)
         except Exception as error:  # a capture without them
             pass_on(error)
             report_error()

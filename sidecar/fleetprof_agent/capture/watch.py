@@ -9,12 +9,15 @@ job too little memory is dropped (memory_guard.py). Called from one thread at a 
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from fleetprof_agent.capture.memory_guard import MemoryGuard
 from fleetprof_agent.samples.nvml import make_columns
 from fleetprof_agent.samples.thread_samples import ThreadSamples
 from fleetprof_agent.steps.ring import MASK, StepRing
+
+if TYPE_CHECKING:
+    from fleetprof_agent.modules.marked_iteration import MarkedIteration
 
 SECOND_NS = 1_000_000_000
 STEPS_BEFORE = 512  # rows sent from before the order
@@ -43,7 +46,7 @@ class CaptureWatch:
     """One capture. `send(kind, **fields)` sends a datagram, `sample()` reads the device; `drop_trace()`: kineto.py.
 
     `guard` watches the recording's memory; None where nothing is recorded, only dropped. `thread` looks at the training
-    thread; None where nobody asked.
+    thread, `modules` marks them; None where nobody asked.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class CaptureWatch:
         drop_trace: Callable[[], bool],
         guard: MemoryGuard | None = None,
         thread: ThreadSamples | None = None,
+        modules: MarkedIteration | None = None,
     ) -> None:
         """Raises InvalidArm."""
         self.capture = _text(arm, "capture")
@@ -70,6 +74,7 @@ class CaptureWatch:
         self._drop_trace = drop_trace
         self._guard = guard
         self._thread = thread
+        self._modules = modules
         self._sample_interval = max(_integer(arm, "sample_interval_ns"), MIN_SAMPLE_INTERVAL_NS)
         self._next_row = max(0, ring.count - STEPS_BEFORE)
         self._next_sample = now
@@ -159,14 +164,23 @@ class CaptureWatch:
             if not self._send("times", capture=self.capture, step=steps, end_unix_ns=ends):
                 return False
             self._next_row = after
-        if self._thread is not None and self._thread.is_over:
-            return self._thread.flush(lambda kind, **fields: self._send(kind, capture=self.capture, **fields))
-        return True
+        if self._thread is not None and self._thread.is_over and not self._thread.flush(self._send_of_capture):
+            return False
+        return self._modules is None or self._modules.flush(self._send_of_capture)
 
     def stop_looking(self) -> None:
-        """Looks at the training thread no more; what was seen is sent with the next flush."""
+        """Looks at the training thread no more, and marks no modules; what was seen is sent with the next flush."""
         if self._thread is not None:
             self._thread.end()
+        self.stop_marking()
+
+    def stop_marking(self) -> None:
+        """Marks no modules any more."""
+        if self._modules is not None:
+            self._modules.stop()
+
+    def _send_of_capture(self, kind: str, **fields: Any) -> bool:
+        return self._send(kind, capture=self.capture, **fields)
 
     def _latest_step(self) -> int:
         return self._ring.step[(self._ring.count - 1) & MASK]

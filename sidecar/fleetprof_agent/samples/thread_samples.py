@@ -50,8 +50,8 @@ Send = Callable[..., bool]
 class ThreadSamples:
     """The samples of one capture. `thread`: threading.get_ident() of the training thread.
 
-    `arm` has first_step and last_step of a window in steps, start_unix_ns and end_unix_ns of one by time. `step_ns`:
-    how long an optimizer step takes, 0 where unknown.
+    `arm` has first_step and last_step of a window in steps (measured_step where modules are marked behind it),
+    start_unix_ns and end_unix_ns of one by time. `step_ns`: how long an optimizer step takes, 0 where unknown.
     """
 
     def __init__(
@@ -63,7 +63,9 @@ class ThreadSamples:
         read_stack: Callable[[int], list[tuple[Any, int]]] = read_stack,
         cpu_clock: Callable[[], int] = time.thread_time_ns,
     ) -> None:
-        self._first_step, self._last_step = _number(arm, "first_step"), _number(arm, "last_step")
+        # Our hooks run in the iteration behind the measured ones.
+        self._first_step = _number(arm, "first_step")
+        self._last_step = _number(arm, "measured_step") or _number(arm, "last_step")
         self._start, self._end = _number(arm, "start_unix_ns"), _number(arm, "end_unix_ns")
         self._thread = thread
         self._schedule = schedule

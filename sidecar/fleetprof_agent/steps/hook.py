@@ -37,7 +37,7 @@ class StepHook:
         fail: Callable[[], None],
     ) -> None:
         self.next_service = 0  # Unix ns
-        self._record_step = self._make(ring, current_step, serve, fail)
+        self._record_step = self._usual = self._make(ring, current_step, serve, fail)
         self._module: Any = None
         self._handle: Any = None
 
@@ -45,6 +45,24 @@ class StepHook:
         """Has PyTorch call the hook after Kineto has counted the step. `module`: torch.optim.optimizer."""
         self._handle = module.register_optimizer_step_post_hook(self._record_step)
         self._module = module
+
+    def follow(self, observe: Callable[[], None] | None) -> None:
+        """Has `observe` called after each step, in the thread that made it; None: no more."""
+        usual = self._usual
+
+        def record_and_observe(optimizer: Any, args: Any, kwargs: Any) -> None:
+            usual(optimizer, args, kwargs)
+            try:
+                observe()  # type: ignore[misc]
+            except Exception as error:
+                pass_on(error)
+                report_error()
+                self.follow(None)
+
+        record_and_observe._torchdynamo_disable = True  # type: ignore[attr-defined]
+        self._record_step = usual if observe is None else record_and_observe
+        if self._module is not None and self._module._global_optimizer_post_hooks.get(self._handle.id) is not _REST:
+            self._place(self._record_step)
 
     def rest(self) -> None:
         """No step is recorded, and nothing of ours runs, until `resume`."""

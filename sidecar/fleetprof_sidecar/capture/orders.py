@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from fleetprof_api.choices import Traces
 from fleetprof_api.hub import hub_pb2
 from fleetprof_api.kernel_class import read_kernel_classes
@@ -49,8 +50,7 @@ def read_terms(
         raise ValueError("window.iterations must be set where the start is a step")
     step = view.step if view is not None else None
     estimate = _read_estimate(arm.estimate) if arm.HasField("estimate") else known
-    need = None if estimate is None else need_of(estimate, _count_iterations(arm.window, step), arm.collect)
-    return Terms(
+    terms = Terms(
         capture_id=arm.capture_id,
         process_id=order.process_id,
         rank=order.rank,
@@ -77,9 +77,14 @@ def read_terms(
         canary=arm.canary,
         recorded=list(recorded),
         kernel_classes=read_kernel_classes((entry.pattern, entry.work_class) for entry in arm.kernel_classes),
+        ranks_here=max(1, len(arm.orders)),
+    )
+    iterations = _count_iterations(arm.window, step) + terms.marked_iterations
+    need = None if estimate is None else need_of(estimate, iterations, arm.collect)
+    return msgspec.structs.replace(
+        terms,
         memory_needed_bytes=need.memory_bytes if need is not None else _blind_bytes(arm.window),
         trace_needed_bytes=need.trace_bytes if need is not None else 0,
-        ranks_here=max(1, len(arm.orders)),
     )
 
 
@@ -127,7 +132,7 @@ def build_order(terms: Terms, traces: Path, device_kind: str) -> tuple[str, int]
     if terms.first_step is not None:
         start = StepStart(
             first_step=terms.first_step,
-            steps=terms.iterations * terms.steps_per_iteration,
+            steps=terms.recorded_iterations * terms.steps_per_iteration,
             warmup_steps=terms.warmup_steps,
         )
     else:
@@ -152,6 +157,7 @@ def agent_command(terms: Terms) -> dict[str, Any]:
         "capture": terms.capture_id,
         "first_step": terms.first_step,
         "last_step": terms.last_step,
+        "measured_step": terms.measured_step if terms.marked_iterations else None,
         "start_unix_ns": start,
         "end_unix_ns": window_end_unix_ns(terms),
         "memory_needed_bytes": terms.memory_needed_bytes,

@@ -91,11 +91,28 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.capture_id}-r{self.rank}"
 
     @property
-    def last_step(self) -> int | None:
-        """The last optimizer step of the window, None in a window by time."""
+    def marked_iterations(self) -> int:
+        """Iterations behind the measured ones in which the agent marks modules: one, or none."""
+        is_marked = Collect.MODULE_TREE in self.collect and self.has_agent and not self.canary
+        return int(is_marked and self.first_step is not None)
+
+    @property
+    def recorded_iterations(self) -> int:
+        """Iterations of the window, the marked one among them; 0 where a time was asked."""
+        return self.iterations + self.marked_iterations
+
+    @property
+    def measured_step(self) -> int | None:
+        """The last optimizer step of the iterations that were asked for, None in a window by time."""
         if self.first_step is None:
             return None
         return self.first_step + max(1, self.iterations) * self.steps_per_iteration - 1
+
+    @property
+    def last_step(self) -> int | None:
+        """The last optimizer step of the window, None in a window by time."""
+        measured = self.measured_step
+        return None if measured is None else measured + self.marked_iterations * self.steps_per_iteration
 
     @property
     def device_counters(self) -> bool:

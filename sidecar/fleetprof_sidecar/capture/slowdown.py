@@ -70,11 +70,11 @@ class SlowdownWatches:
     def judge(self, key: Hashable, terms: Terms, step: StepView) -> str:
         """Takes a step report of a running capture; why it must stop, "" while it may go on."""
         limit = terms.max_slowdown_percent
-        if not limit or not terms.has_agent or terms.first_step is None or terms.last_step is None:
+        if not limit or not terms.has_agent or terms.first_step is None or terms.measured_step is None:
             return ""
         if key not in self._watches:
             self._watches[key] = SlowdownWatch(
-                terms.iteration_ns, terms.first_step, terms.last_step, terms.steps_per_iteration, limit
+                terms.iteration_ns, terms.first_step, terms.measured_step, terms.steps_per_iteration, limit
             )
         percent = self._watches[key].observe(step.step, step.at_unix_ns)
         if percent is None:

@@ -79,7 +79,7 @@ def accept_file(capture: ProcessCapture, event: FileChecked) -> Transition:
         return end_failed(capture, Reason.WRONG_TRACE, message, event.at_unix_ns)
     cost = msgspec.structs.replace(
         capture.cost or RecordingCost(),
-        iterations=0 if capture.terms.first_step is None else capture.terms.iterations,
+        iterations=0 if capture.terms.first_step is None else capture.terms.recorded_iterations,
         events=event.events,
         trace_bytes=event.trace_bytes,
     )

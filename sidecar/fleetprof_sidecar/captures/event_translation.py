@@ -79,6 +79,8 @@ def _hear_agent(message: AgentMessage, capture_id: str, recorder: RankRecorder |
         recorder.add_device(fields)
     if recorder is not None and kind in ("places", "stacks", "thread", "collections") and mine:
         recorder.thread.add(kind, fields)
+    if recorder is not None and kind == "modules" and mine:
+        recorder.modules.add(fields)
     return []
 
 

@@ -31,9 +31,7 @@ So an order must be there a second before that (measured: 0.95 s are never enoug
 _COLLECT: Final[Mapping[str, tuple[str, ...]]] = {
     Collect.SHAPES: ("PROFILE_REPORT_INPUT_SHAPES",),
     Collect.STACKS: ("PROFILE_WITH_STACK",),
-    Collect.MODULES: ("PROFILE_WITH_MODULES",),
-    Collect.MEMORY: ("PROFILE_PROFILE_MEMORY",),
-    Collect.FLOPS: ("PROFILE_WITH_FLOPS",),
+    Collect.MODULE_TREE: (),  # the agent's marks
     Collect.DEVICE_METRICS: (),  # sampled by the agent through NVML, nothing of Kineto's
 }
 _PATH: Final = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+\.json")

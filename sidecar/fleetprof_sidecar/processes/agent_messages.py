@@ -8,11 +8,11 @@ neighbours. Unknown fields are dropped. The messages are those of `fleetprof_age
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 from fleetprof_agent import wire
 from fleetprof_agent.samples import nvml
-from fleetprof_api.samples import DeviceColumns, ThreadColumns
+from fleetprof_api.samples import MOST_MODULES, DeviceColumns, ModuleColumns, ThreadColumns
 
 MAX_TEXT: Final = 256
 MAX_ROWS: Final = 4096
@@ -26,6 +26,7 @@ _AMOUNTS: Final = {
 }
 _OWN_PROFILE: Final = re.compile(r"(warmup|active)?")
 _DEVICE_COLUMNS: Final = tuple(DeviceColumns.__struct_fields__)
+_MODULE_COLUMNS: Final = get_type_hints(ModuleColumns)
 _THREAD_COLUMNS: Final = tuple(name for name in ThreadColumns.__struct_fields__ if name != "at_unix_ns")
 _TELEMETRY: Final = (*nvml.FIELDS, *nvml.HEALTH_FIELDS)
 _COLLECTIVE_NUMBERS: Final = ("sequence", "created_unix_ns")
@@ -189,6 +190,10 @@ def parse_agent_message(data: bytes) -> AgentDatagram:
                 raise ValueError("thread: must hold integers of at least 0")
             cores = {name: _optional(fields, name) for name in _CORES}
             return AgentReport(pid, kind, {"capture": _capture(fields), **positions, "at_unix_ns": at, **cores})
+        case "modules":
+            modules = _modules(fields)
+            first = _integer(fields, "first", 0, MOST_MODULES - 1)
+            return AgentReport(pid, kind, {"capture": _capture(fields), "first": first, **modules})
         case "collections":
             starts, durations = _integers(fields, "start_unix_ns"), _integers(fields, "duration_ns")
             if len(starts) != len(durations):
@@ -285,6 +290,23 @@ def _texts(fields: dict[str, Any], name: str) -> list[str]:
     if not isinstance(values, list) or len(values) > MOST_NAMED:
         raise ValueError(f"{name}: must be a list of at most {MOST_NAMED} texts")
     return [_text({name: value}, name) for value in values]
+
+
+def _modules(fields: dict[str, Any]) -> dict[str, list[Any]]:
+    """The columns of `ModuleColumns`: by the type of what each holds."""
+    columns: dict[str, list[Any]] = {}
+    for name, kind in _MODULE_COLUMNS.items():
+        if kind == list[str]:
+            columns[name] = _texts(fields, name)
+        elif kind == list[int]:
+            columns[name] = _integers(fields, name, _INT32)
+        else:
+            columns[name] = _column(fields, name)
+            if any(value is not None and value < 0 for value in columns[name]):
+                raise ValueError(f"{name}: must hold integers of at least 0")
+    if len({len(column) for column in columns.values()}) > 1:
+        raise ValueError("modules: all columns must be equally long")
+    return columns
 
 
 def _first(fields: dict[str, Any]) -> int:

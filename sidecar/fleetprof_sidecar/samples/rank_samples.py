@@ -15,6 +15,7 @@ from fleetprof_api.samples import DeviceColumns, HostColumns, RankSamples, StepC
 
 from fleetprof_sidecar.capture.process_capture import ProcessCapture, Terms
 from fleetprof_sidecar.processes.views import ProcessView
+from fleetprof_sidecar.samples.module_recorder import ModuleRecorder
 from fleetprof_sidecar.samples.thread_recorder import ThreadRecorder
 from fleetprof_sidecar.samples.time_cost import measure_time
 
@@ -52,6 +53,7 @@ class RankRecorder:
         self._steps: dict[int, int] = {}
         self._device: dict[int, dict[str, int | None]] = {}
         self.thread = ThreadRecorder()
+        self.modules = ModuleRecorder()
 
     def add_steps(self, steps: list[int], end_unix_ns: list[int]) -> None:
         """Ends of optimizer steps; of a step that is told twice the first word counts."""
@@ -92,6 +94,7 @@ class RankRecorder:
             host=host,
         )
         self.thread.fill(samples)
+        samples.modules = self.modules.columns()
         if view is not None:
             samples.local_rank = view.local_rank
             samples.world_size = view.world_size

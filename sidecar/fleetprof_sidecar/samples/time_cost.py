@@ -19,8 +19,8 @@ _WARM_UP: Final = 2  # a process's first iterations load and compile: they are n
 
 def measure_time(ends_unix_ns: Mapping[int, int], terms: Terms, written_unix_ns: int) -> TimeCost:
     """The cost, where `ends_unix_ns` has the end of each step that was seen; all zero for a window by time."""
-    first, last = terms.first_step, terms.last_step
-    if first is None or last is None:
+    first, measured, last = terms.first_step, terms.measured_step, terms.last_step
+    if first is None or measured is None or last is None:
         return TimeCost()
     span = terms.steps_per_iteration
     before: dict[int, int] = {}
@@ -35,7 +35,7 @@ def measure_time(ends_unix_ns: Mapping[int, int], terms: Terms, written_unix_ns:
             is_touched = any(one.touches(step, begin, end) for one in terms.recorded)
             if step > _WARM_UP * span and not is_touched:
                 before[(first + span - 1 - step) // span] = end - begin
-        elif first <= step <= last:
+        elif first <= step <= measured:
             recorded.append(end - begin)
         elif step > last:
             after += end > written_unix_ns

@@ -201,3 +201,45 @@ def test_the_socket_of_the_agent_is_heard_as_before(tmp_path: Path) -> None:
         ours.close()
     assert not os.path.exists(ours.path)
     assert channel.MAX_COMMANDS == 16
+
+
+def test_a_step_is_followed_until_nobody_follows_and_never_while_the_hook_rests() -> None:
+    """Where PyTorch holds the hook, and how the agent changes it."""
+    calls: list[str] = []
+    hooks: dict[int, Any] = {}
+
+    class Optimizers:
+        _global_optimizer_post_hooks = hooks
+
+        @staticmethod
+        def register_optimizer_step_post_hook(hook: Any) -> Any:
+            hooks[7] = hook
+            return type("Handle", (), {"id": 7})
+
+    _, failures, hook = make_hook(lambda: None)
+    hook.register(Optimizers)
+
+    def fail() -> None:
+        calls.append("failed")
+        raise ValueError
+
+    def make_step() -> None:
+        calls.append("step")
+        hooks[7](object(), (), {})
+
+    hook.follow(lambda: calls.append("observed"))
+    make_step()
+    hook.rest()
+    hook.follow(lambda: calls.append("observed after the rest"))
+    assert hooks[7] is slice
+    hook.resume()
+    make_step()
+    hook.follow(fail)
+    make_step()
+    make_step()  # what failed follows no more
+    assert calls == ["step", "observed", "step", "observed after the rest", "step", "failed", "step"]
+    assert failures == []
+    hook.give_up()
+    hook.follow(lambda: calls.append("after all"))
+    make_step()
+    assert calls[-1] == "step"

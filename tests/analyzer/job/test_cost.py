@@ -71,6 +71,14 @@ def test_every_iteration_falls_in_its_phase() -> None:
     assert cost.ranks == 4
 
 
+def test_an_iteration_whose_modules_were_marked_is_in_no_phase() -> None:
+    ranks = [msgspec.structs.replace(rank, marked_iterations=1) for rank in job()]
+    cost = measure_cost(ranks)
+    assert cost is not None
+    assert (cost.before.iterations, cost.during.iterations, cost.after.iterations) == (40, 5, 40)
+    assert cost.stall_ns is None  # the planted one is in it
+
+
 def test_slowdown_stall_and_residue_are_what_was_planted() -> None:
     cost = measured(noise=0.001)
     assert cost.during_ratio == pytest.approx(1.3, rel=0.002)

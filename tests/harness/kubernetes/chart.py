@@ -128,7 +128,7 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         *S3,
         "bounds.contact=the platform team",
         "bounds.default.maxIterations=10",
-        "bounds.default.collect={Shapes,Modules,Memory}",
+        "bounds.default.collect={Shapes,ModuleTree}",
         "bounds.namespaces.team-a.maxRanks=8",
         "bounds.namespaces.team-a.maxIterations=50",
         "bounds.namespaces.team-a.maxTraceBytes=2147483648",

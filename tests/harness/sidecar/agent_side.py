@@ -133,15 +133,9 @@ class SidecarSide:
     def arm(self, capture: str, *, sample_interval_ns: int = 10**8, seconds: int = 60, **more: Any) -> None:
         """Sends "arm" and waits for the answer."""
         until = time.time_ns() + seconds * 10**9
-        self.command(
-            "arm",
-            capture=capture,
-            first_step=None,  # no test says which window it orders: the agent cannot know that it is over
-            last_step=None,
-            sample_interval_ns=sample_interval_ns,
-            until_unix_ns=until,
-            **more,
-        )
+        # A test that does not say which window it orders: the agent cannot know that it is over.
+        window = {"first_step": None, "last_step": None, **more}
+        self.command("arm", capture=capture, sample_interval_ns=sample_interval_ns, until_unix_ns=until, **window)
         self.await_message("armed", lambda message: message["capture"] == capture)
 
     def trace(self, trace_id: str) -> Path:

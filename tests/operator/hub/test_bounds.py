@@ -34,11 +34,6 @@ async def _with_bounds(ground: Any, **bounds: Any) -> None:
             "spec.collect: Stacks is not allowed in this namespace, Shapes is; ask Ada",
         ),
         (
-            {"collect": [Collect.SHAPES, Collect.MODULES]},
-            {"collect": ["Modules"]},
-            "spec.collect: Stacks is not allowed in this namespace, Shapes, Modules is; ask Ada",
-        ),
-        (
             {"max_duration_millis": 100},
             {"window": {"durationMillis": 101}},
             "spec.window.durationMillis: 101 is more than the 100",

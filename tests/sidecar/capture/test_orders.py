@@ -12,6 +12,7 @@ from harness.sidecar.orders import ARM, ORDER, trainer_view
 S = 10**9
 
 
+ONE = hub_pb2.Window(iterations=1)
 WITHOUT_STEP = {key: value for key, value in ARM.items() if key != "first_step"}
 
 
@@ -28,6 +29,7 @@ def test_an_order_by_step_counts_in_optimizer_steps() -> None:
         "capture": "cap",
         "first_step": 100,
         "last_step": 109,
+        "measured_step": None,
         "start_unix_ns": None,
         "end_unix_ns": None,
         "memory_needed_bytes": 0,
@@ -37,6 +39,33 @@ def test_an_order_by_step_counts_in_optimizer_steps() -> None:
         "device_counters": False,
         "thread_samples": False,
     }
+
+
+@pytest.mark.parametrize(
+    ("changes", "steps", "measured_step", "last_step"),
+    [
+        ({"collect": ["ModuleTree"]}, 12, 109, 111),
+        ({"collect": ["Shapes"]}, 10, None, 109),
+        ({"collect": ["ModuleTree"], "canary": True}, 10, None, 109),  # it is to be what it was
+    ],
+)
+def test_modules_are_marked_in_one_iteration_more(
+    changes: dict[str, Any], steps: int, measured_step: int | None, last_step: int
+) -> None:
+    estimate = hub_pb2.RecordingEstimate(events_per_iteration=1000)
+    terms = read_terms(hub_pb2.Arm(**{**ARM, **changes}, estimate=estimate), ORDER, trainer_view())
+    config, _ = build_order(terms, Path("/run/fp/traces"), "cpu")
+    assert f"ACTIVITIES_ITERATIONS={steps}\n" in config
+    command = agent_command(terms)
+    assert (command["measured_step"], command["last_step"]) == (measured_step, last_step)
+    assert terms.measured_step == 109
+    one = read_terms(hub_pb2.Arm(**{**ARM, **changes, "window": ONE}, estimate=estimate), ORDER, trainer_view())
+    assert terms.trace_needed_bytes * (steps // 2 - 4) == one.trace_needed_bytes * (steps // 2)
+
+
+def test_without_the_agent_no_module_is_marked() -> None:
+    terms = read_terms(hub_pb2.Arm(**{**ARM, "collect": ["ModuleTree"]}), ORDER, trainer_view(has_agent=False))
+    assert (terms.recorded_iterations, agent_command(terms)["measured_step"]) == (5, None)
 
 
 @pytest.mark.parametrize(

@@ -74,9 +74,7 @@ def test_a_start_by_time_leaves_a_device_time_to_warm_up(device_kind: str, warmu
     [
         ("Shapes", {"PROFILE_REPORT_INPUT_SHAPES"}),
         ("Stacks", {"PROFILE_WITH_STACK"}),
-        ("Modules", {"PROFILE_WITH_MODULES"}),
-        ("Memory", {"PROFILE_PROFILE_MEMORY"}),
-        ("Flops", {"PROFILE_WITH_FLOPS"}),
+        ("ModuleTree", set()),
         ("DeviceMetrics", set()),
     ],
 )
@@ -119,7 +117,7 @@ def test_what_breaks_a_rule_is_refused_by_name(changes: dict[str, Any], problem:
     trace_id=st.text(max_size=20) | st.from_regex(r"[a-z0-9.-]{1,20}", fullmatch=True),
     start=st.builds(StepStart, first_step=st.integers(), steps=st.integers(), warmup_steps=st.integers())
     | st.builds(TimeStart, start_unix_ms=st.integers(), duration_ms=st.integers()),
-    collect=st.sets(st.sampled_from(["Shapes", "Stacks", "Modules", "Memory", "Flops", "DeviceMetrics", "X"])),
+    collect=st.sets(st.sampled_from(["Shapes", "Stacks", "ModuleTree", "DeviceMetrics", "X"])),
     device_kind=st.sampled_from(["", "cpu", "cuda"]),
 )
 def test_every_config_is_whole_lines_of_allowed_keys(**fields: Any) -> None:

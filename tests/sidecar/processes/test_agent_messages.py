@@ -70,6 +70,19 @@ THREAD = {
     "cpu_limit_millicores": None,
     "torch_threads": 1,
 }
+MODULES = {
+    "capture": "c",
+    "first": 40,
+    "name": ["Net", "Net.up"],
+    "class_name": ["Net", "Linear"],
+    "file": ["/a/train.py", ""],
+    "line": [7, 0],
+    "call_file": ["/a/train.py", "/a/train.py"],
+    "call_line": [70, 9],
+    "calls": [1, 2],
+    "parameter_bytes": [0, None],
+    "output_bytes": [None, 64],
+}
 
 
 def test_a_hello_is_taken_whole() -> None:
@@ -122,6 +135,7 @@ def test_device_columns_are_taken_and_unknown_ones_dropped() -> None:
         ("collectives", COLLECTIVES, None),
         ("threads", {**THREADS, "step": 3, "step_unix_ns": 4}, None),
         ("threads", THREADS, {**THREADS, "step": 0, "step_unix_ns": 0}),
+        ("modules", {**MODULES, "invented": [1, 2]}, MODULES),
         ("thread", {**THREAD, "invented": [1, 2]}, THREAD),
         ("armed", {"capture": "c", "extra": 1}, {"capture": "c"}),
     ],
@@ -176,6 +190,11 @@ def test_text_is_made_printable() -> None:
         ("stacks", {"pid": 1, **STACKS, "stacks": [[-1]]}, "stacks"),
         ("stacks", {"pid": 1, **STACKS, "stacks": [5]}, "stacks"),
         ("stacks", {"pid": 1, **STACKS, "stacks": [[]] * 1025}, "stacks"),
+        ("modules", {"pid": 1, **MODULES, "calls": [1]}, "modules"),
+        ("modules", {"pid": 1, **MODULES, "class_name": [1, 2]}, "class_name"),
+        ("modules", {"pid": 1, **MODULES, "line": [7, -1]}, "line"),
+        ("modules", {"pid": 1, **MODULES, "output_bytes": [None, -1]}, "output_bytes"),
+        ("modules", {"pid": 1, **MODULES, "first": 4096}, "first"),
         ("thread", {"pid": 1, **THREAD, "stack": [0]}, "thread"),
         ("thread", {"pid": 1, **THREAD, "waited_ns": [-1, 0]}, "thread"),
         ("thread", {"pid": 1, **THREAD, "ran_ns": None}, "ran_ns"),

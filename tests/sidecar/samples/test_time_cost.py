@@ -38,6 +38,22 @@ def test_what_a_recording_did_is_told_from_the_ends_of_steps(ends: dict[int, int
     assert measure_time(ends, terms, 160) == cost
 
 
+def test_an_iteration_whose_modules_were_marked_is_none_of_the_job() -> None:
+    terms = Terms(
+        capture_id="c", process_id="p", rank=0, first_step=10, iterations=1, collect=["ModuleTree"], has_agent=True
+    )
+    ends = {7: 70, 8: 80, 9: 90, 10: 102, 11: 902, 12: 932, 13: 942}  # 11 is marked, 12 had the stall
+    assert measure_time(ends, terms, 920) == TimeCost(
+        iteration_before_ns=10,
+        longest_before_ns=10,
+        iteration_ns=12,
+        stall_ns=20,
+        compared_before=1,
+        alike_before=1,
+        iterations_after=2,
+    )
+
+
 def test_what_an_earlier_capture_recorded_is_no_example_of_the_job() -> None:
     earlier = RecordedSpan(from_step=5, from_unix_ns=30, until_unix_ns=95)
     terms = Terms(capture_id="c", process_id="p", rank=0, first_step=10, iterations=1, recorded=[earlier])

@@ -91,9 +91,7 @@ FIELDS: Final = (
     ("Ranks", "N, spread over the nodes", "sample"),
     ("shapes of tensors", None, "Shapes"),
     ("Python stacks", None, "Stacks"),
-    ("names of modules", None, "Modules"),
-    ("memory of tensors", None, "Memory"),
-    ("operations counted", None, "Flops"),
+    ("time by module", None, "ModuleTree"),
 )
 _LINE: Final = re.compile(
     r"^\s*- '?(button|link|textbox|searchbox|combobox|checkbox|slider|radio|tab|switch|spinbutton|menuitem|application"

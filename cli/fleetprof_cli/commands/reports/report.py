@@ -19,6 +19,7 @@ from fleetprof_cli.completions import complete_capture
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import output_option, state_option
+from fleetprof_cli.reports.modules import modules_option, show_modules
 from fleetprof_cli.reports.stored import LATEST, StoredCapture, find_capture, read_captures
 from fleetprof_cli.reports.tables import export_tables, tables_option
 from fleetprof_cli.reports.trace_window import cut_options, read_cut, write_cut
@@ -31,6 +32,7 @@ from fleetprof_cli.terminal.reports import print_json, print_report
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 @output_option("text", "json", "path", text="The report in words, report.json itself, or the page's address.")
 @tables_option
+@modules_option
 @cut_options
 @state_option
 @click.pass_context
@@ -42,12 +44,13 @@ def command(
     open_page: bool,
     output: str,
     tables: Path | None,
+    modules: int | None,
     out: Path | None,
     **_: Any,
 ) -> None:
     """Show the report of CAPTURE: its uid, the beginning of it, its name, a job's name (its latest), or `latest`."""
     state: StateDirectory = context.obj
-    wanted = read_cut(context, "output", "tables", "open_page")
+    wanted = read_cut(context, "output", "tables", "open_page", "modules")
     store = open_store(state.store())
     found = find_capture(read_captures(store), capture)
     ledger = found.ledger
@@ -61,7 +64,9 @@ def command(
         return
     data = _read(store, keys.report_key(ledger.namespace, ledger.uid), found)
     page_key = keys.report_page_key(ledger.namespace, ledger.uid)
-    if output == "json":
+    if modules is not None:
+        show_modules(_understand(data), modules, output)
+    elif output == "json":
         print_json(data)
     elif output == "path":
         click.echo(store.locate(page_key))

@@ -22,6 +22,7 @@ from fleetprof_cli.kubernetes.requests import LATEST, Requests
 from fleetprof_cli.kubernetes.results import Results
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import output_option
+from fleetprof_cli.reports.modules import modules_option, show_modules
 from fleetprof_cli.reports.tables import export_tables, tables_option
 from fleetprof_cli.reports.trace_window import cut_options, read_cut
 from fleetprof_cli.terminal.reports import print_json, print_report
@@ -32,6 +33,7 @@ from fleetprof_cli.terminal.reports import print_json, print_report
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 @output_option("text", "json", "path", text="The report in words, report.json itself, or the page's address.")
 @tables_option
+@modules_option
 @cut_options
 @store_options
 @place_options
@@ -44,6 +46,7 @@ def command(
     open_page: bool,
     output: str,
     tables: Path | None,
+    modules: int | None,
     out: Path | None,
     **flags: Any,
 ) -> None:
@@ -52,7 +55,7 @@ def command(
     It reads the object store with your own S3 credentials. If it cannot, it shows what the request's status says, and
     fails.
     """
-    wanted = read_cut(context, "output", "tables", "open_page")
+    wanted = read_cut(context, "output", "tables", "open_page", "modules")
     place = read_place(flags)
     choice = read_store(flags, place)
     state = asyncio.run(_find(place, name))
@@ -80,7 +83,9 @@ def command(
             raise
         _show_headline(state)
         raise
-    if output == "json":
+    if modules is not None:
+        show_modules(_understand(data), modules, output)
+    elif output == "json":
         print_json(data)
     elif output == "path":
         click.echo(make_printable(stored or results.page_address()))

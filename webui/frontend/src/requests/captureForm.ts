@@ -40,9 +40,7 @@ export const KINDS: Record<string, string> = {
 export const COLLECT: readonly (readonly [value: string, meaning: string])[] = [
   ["Shapes", "shapes of tensors"],
   ["Stacks", "Python stacks"],
-  ["Modules", "names of modules"],
-  ["Memory", "memory of tensors"],
-  ["Flops", "operations counted"],
+  ["ModuleTree", "time by module"],
 ];
 
 /** The request as YAML. What is empty is left empty, so that the check names the field. */

@@ -1,0 +1,225 @@
+"""Which module an operator belongs to, by the marks of one iteration; and that no other measure sees that iteration."""
+
+import io
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from fleetprof_analyzer.rank.iterations import RecordingTerms
+from fleetprof_analyzer.rank.modules.marked_iteration import part_marked
+from fleetprof_analyzer.rank.modules.tree import measure_modules
+from fleetprof_analyzer.rank.summary import RankSummary, summarise
+from fleetprof_analyzer.reading import scanning
+from fleetprof_analyzer.reading.reader import read_trace
+from fleetprof_analyzer.trace.problems import Problems
+from fleetprof_api.report.module_tree import ModuleNode, ModuleTree
+from fleetprof_api.samples import ModuleColumns, RankSamples
+
+Row = tuple[Any, ...]
+"""(name, begin µs, end µs, further fields); those of the device have a correlation, those of autograd a number."""
+BASE = 1_790_857_026_000_000
+ITERATION = 1000
+
+
+def op(
+    name: str, begin: float, end: float, number: int | None = None, thread: int = 1, **fields: Any
+) -> dict[str, Any]:
+    args = {} if number is None else {"Sequence number": number, "Fwd thread id": 0}
+    event = {"ph": "X", "cat": "cpu_op", "name": name, "pid": 9, "tid": thread, "ts": BASE + begin, "dur": end - begin}
+    return {**event, "args": args, **fields}
+
+
+def module(name: str, begin: float, end: float, thread: int = 1, number: int = 0) -> dict[str, Any]:
+    return op(f"fleetprof.module:{number} {name}", begin, end, thread=thread)
+
+
+def node(name: str, begin: float, end: float, number: int | None = None, thread: int = 1) -> dict[str, Any]:
+    return op(f"autograd::engine::evaluate_function: {name}", begin, end, number, thread)
+
+
+def call(begin: float, correlation: int) -> dict[str, Any]:
+    return op("cudaLaunchKernel", begin, begin + 2, cat="cuda_runtime", args={"correlation": correlation})
+
+
+def kernel(begin: float, end: float, correlation: int) -> dict[str, Any]:
+    return op(
+        "gemm", begin, end, cat="kernel", pid=0, tid=7, args={"correlation": correlation, "device": 0, "stream": 7}
+    )
+
+
+def step(begin: float, end: float) -> dict[str, Any]:
+    return op("Optimizer.step#SGD.step", begin, end, cat="user_annotation")
+
+
+def marks(begin: float, end: float | None) -> list[dict[str, Any]]:
+    ends = [] if end is None else [op("fleetprof.marks end", end, end)]
+    return [op("fleetprof.marks begin", begin, begin), *ends]
+
+
+def text_of(rows: list[dict[str, Any]]) -> bytes:
+    return json.dumps({"traceEvents": rows}, indent=1).encode()
+
+
+def tree_of(*rows: dict[str, Any], end: float | None = 900, columns: ModuleColumns | None = None) -> ModuleTree:
+    every = [*marks(0, end), step(end - 5, end + 5) if end else step(890, 900), *rows]
+    trace = read_trace(io.BytesIO(text_of(every)), "t", Problems())
+    _, marked = part_marked(trace)
+    tree = measure_modules(marked, None if columns is None else RankSamples(rank=0, modules=columns))
+    assert tree is not None
+    return tree
+
+
+def host_of(node: ModuleNode) -> tuple[float, float, float, float]:
+    """Forward, backward, recomputation, all that is its own; µs."""
+    forward, backward, recompute = (one.host_ns / 1000 for one in (node.forward, node.backward, node.recompute))
+    return forward, backward, recompute, node.own.host_ns / 1000
+
+
+FORWARD = [
+    module("Net", 10, 100), op("aten::embedding", 12, 20, 1),
+    module("Net.a", 20, 60), op("aten::linear", 22, 50, 2), op("aten::addmm", 25, 45, 3),
+    module("Net.b", 60, 95), op("aten::relu", 62, 72, 4), op("aten::gt", 80, 90, 5),
+    op("aten::mean", 110, 120, 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("backward", "expected"),
+    [
+        ([], {"Net": (56, 0, 0, 8), "Net.a": (28, 0, 0, 28), "Net.b": (20, 0, 0, 20)}),
+        # A node belongs to the last operator that had its number; what it calls belongs to it.
+        (
+            [node("AddmmBackward0", 200, 240, 3), op("aten::mm", 205, 235)],
+            {"Net": (56, 40, 0, 8), "Net.a": (28, 40, 0, 68)},
+        ),
+        ([node("MeanBackward0", 200, 240, 5)], {"Net": (56, 0, 0, 8), "Net.b": (20, 0, 0, 20)}),
+        # On a thread of its own, and with hooks: the number stands in the row inside.
+        (
+            [node("ReluBackward0", 200, 240, None, thread=2), op("ReluBackward0", 210, 230, 4, thread=2)],
+            {"Net": (56, 40, 0, 8), "Net.b": (20, 40, 0, 60)},
+        ),
+        # What accumulates belongs to the node before it on its thread; collectives belong to no module.
+        (
+            [
+                node("AddmmBackward0", 200, 240, 3), node("torch::autograd::AccumulateGrad", 240, 260),
+                op("c10d::allreduce_", 245, 255), op("gloo:all_reduce", 246, 254),
+            ],
+            {"Net": (56, 50, 0, 8), "Net.a": (28, 50, 0, 78)},
+        ),
+        # Computed again: named so, on the path that it had.
+        (
+            [node("AddmmBackward0", 200, 300, 3), module("Net.a", 210, 260), op("aten::linear", 215, 255, 7)],
+            {"Net": (56, 50, 40, 8), "Net.a": (28, 50, 40, 118)},
+        ),
+        # A graph from before the marks: nobody knows its modules.
+        ([node("AddmmBackward0", 200, 240, 77)], {"Net": (56, 0, 0, 8)}),
+    ],
+    ids=["forward", "backward", "no module", "hooks", "accumulated", "again", "unknown"],
+)  # fmt: skip
+def test_operators_belong_to_the_module_that_called_them(
+    backward: list[dict[str, Any]], expected: dict[str, tuple[float, ...]]
+) -> None:
+    tree = tree_of(*FORWARD, *backward)
+    found = {node.name: host_of(node) for node in tree.nodes}
+    assert {name: found[name] for name in expected} == expected
+    assert [node.name for node in tree.nodes] == ["Net", "Net.a", "Net.b"]
+    assert [node.depth for node in tree.nodes] == [0, 1, 1]
+    assert sum(node.own.host_ns for node in tree.nodes) == tree.in_modules.host_ns
+    rest = tree.whole.host_ns - tree.in_modules.host_ns - tree.unassigned_backward.host_ns - tree.communication.host_ns
+    assert rest == 10_000  # the loss
+
+
+def test_what_two_threads_could_have_made_belongs_to_none() -> None:
+    rows = [module("Net", 10, 50), op("aten::mm", 20, 30, 3), module("Net", 10, 50, thread=2, number=1)]
+    other = [module("Net.a", 12, 40, thread=2), op("aten::mm", 20, 30, 3, thread=2)]
+    tree = tree_of(*rows, *other, node("MmBackward0", 100, 140, 3))
+    assert tree.unassigned_backward.host_ns == 40_000
+    assert all(node.backward.host_ns == 0 for node in tree.nodes)
+
+
+def test_a_module_is_one_node_per_way_to_it() -> None:
+    rows = [module("Net", 0, 90), module("Net.l", 10, 40), module("Net.s", 10, 20), module("Net.s", 50, 70)]
+    tree = tree_of(*rows, op("aten::mm", 12, 15), op("aten::mm", 52, 60))
+    assert [(node.name, node.depth, node.forward.host_ns, node.calls) for node in tree.nodes] == [
+        ("Net", 0, 11_000, 1), ("Net.l", 1, 3_000, 1), ("Net.s", 2, 3_000, 1), ("Net.s", 1, 8_000, 1),
+    ]  # fmt: skip
+
+
+def test_device_work_goes_with_the_call_that_launched_it() -> None:
+    rows = [module("Net", 10, 50), op("aten::mm", 20, 30, 3), call(22, 5), node("MmBackward0", 60, 90, 3), call(70, 6)]
+    tree = tree_of(*rows, kernel(100, 140, 5), kernel(200, 207, 6), kernel(300, 301, 77))
+    (net,) = tree.nodes
+    assert (net.forward.device_ns, net.forward.launches) == (40_000, 1)
+    assert (net.backward.device_ns, net.backward.launches) == (7_000, 1)
+    assert (tree.whole.device_ns, tree.in_modules.device_ns) == (48_000, 47_000)
+
+
+def test_what_the_agent_said_stands_at_its_module() -> None:
+    columns = ModuleColumns(
+        name=["Net.a", "Net.gone"], class_name=["Linear", "X"], file=["/t.py", ""], line=[7, 0],
+        call_file=["/t.py", ""], call_line=[9, 0], calls=[4, 1], parameter_bytes=[64, None], output_bytes=[None, 1],
+    )  # fmt: skip
+    _, inner, _ = tree_of(*FORWARD, columns=columns).nodes
+    assert (inner.class_name, inner.file, inner.line, inner.call_line) == ("Linear", "/t.py", 7, 9)
+    assert (inner.parameter_bytes, inner.output_bytes, inner.calls) == (64, None, 1)
+
+
+def test_the_modules_with_the_most_time_are_kept() -> None:
+    rows = [module("Net", 0, 99_000)]
+    for number in range(300):
+        at = 300 * number
+        rows += [module(f"Net.{number}", at, at + 300), op("aten::mm", at, at + number + 1)]
+    tree = tree_of(*rows, end=None)
+    assert tree.left_out == 45
+    assert [node.name for node in tree.nodes] == ["Net", *(f"Net.{number}" for number in range(45, 300))]
+
+
+@pytest.mark.parametrize(("end", "ended_early"), [(900, False), (None, False), (400, True)])
+def test_marks_that_a_compilation_ended_are_said(end: float | None, ended_early: bool) -> None:
+    every = [*marks(0, end), step(890, 910), *FORWARD, op("aten::mul", 500, 520)]
+    _, marked = part_marked(read_trace(io.BytesIO(text_of(every)), "t", Problems()))
+    tree = measure_modules(marked, None)
+    assert tree is not None
+    assert tree.ended_early is ended_early
+    assert tree.whole.host_ns == (66_000 if ended_early else 86_000)
+
+
+def iterations(count: int) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for number in range(count):
+        at = number * ITERATION + 3
+        rows += [op("aten::mm", at, at + 400, 10 * number), call(at + 10, number), kernel(at + 300, at + 1100, number)]
+        rows.append(step(at + ITERATION - 60, at + ITERATION))
+    return rows
+
+
+@pytest.mark.parametrize("accelerated", [True, False])
+def test_no_other_measure_sees_the_marked_iteration(accelerated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the recording had ended before it, whoever reads the file."""
+    if not accelerated:
+        monkeypatch.setattr(scanning, "make_scanner", lambda *_: None)
+        monkeypatch.setattr("fleetprof_analyzer.reading.reader.make_scanner", lambda *_: None)
+    begin = 3 * ITERATION + 2
+    more = [*marks(begin, begin + 1002), module("Net", begin + 10, begin + 90), op("aten::mm", begin + 20, begin + 80)]
+    more += [call(begin + 22, 50), kernel(begin + 700, begin + 900, 50), step(begin + 950, begin + 1010)]
+    plain, marked = (_summarise(rows) for rows in (iterations(3), [*iterations(3), *more]))
+    assert marked.modules is not None
+    assert [node.name for node in marked.modules.nodes] == ["Net"]
+    assert marked.modules.iteration_ns == 1_002_000
+    assert _measures(marked) == _measures(plain)
+    assert plain.rank is not None
+    assert len(plain.rank.iterations) == 3
+
+
+def _summarise(rows: list[dict[str, Any]]) -> RankSummary:
+    problems = Problems()
+    trace = read_trace(io.BytesIO(text_of(rows)), "t", problems)
+    return summarise(trace, None, rank_number=0, terms=RecordingTerms(), problems=problems)
+
+
+def _measures(summary: RankSummary) -> RankSummary:
+    """Without the size of the file."""
+    assert summary.rank is not None
+    rank = msgspec.structs.replace(summary.rank, event_count=0, trace_bytes=0)
+    return msgspec.structs.replace(summary, rank=rank, modules=None)

@@ -1,0 +1,44 @@
+"""The tree of modules in a terminal."""
+
+from fleetprof_analyzer.views.terminal.modules import cut_modules, render_modules
+from fleetprof_api.report.module_tree import ModuleNode, ModuleTimes, ModuleTree
+
+MS = 1_000_000
+
+
+def node(name: str, depth: int, forward: int, backward: int = 0, **more: object) -> ModuleNode:
+    times = {"forward": ModuleTimes(host_ns=forward * MS), "backward": ModuleTimes(host_ns=backward * MS)}
+    return ModuleNode(name=name, depth=depth, calls=1, **times, **more)  # type: ignore[arg-type]
+
+
+TREE = ModuleTree(
+    iteration_ns=120 * MS,
+    whole=ModuleTimes(host_ns=100 * MS),
+    in_modules=ModuleTimes(host_ns=80 * MS),
+    unassigned_backward=ModuleTimes(host_ns=4 * MS),
+    nodes=[
+        node("Net", 0, 30, 50, class_name="Net", elapsed_ns=30 * MS),
+        node("Net.blocks.0", 1, 10, 20, class_name="Block", call_file="/job/train.py", call_line=14),
+        node("Net.blocks.0.up", 2, 5, 8, class_name="Linear", parameter_bytes=264_000, output_bytes=1_050_000),
+        node("Net.wait\x1b[31m", 1, 1, elapsed_ns=40 * MS, ranks=2, slowest_rank=3, slowest_ns=9 * MS),
+    ],
+)
+
+
+def test_each_module_has_its_share_its_line_and_what_stands_out() -> None:
+    assert render_modules(cut_modules(TREE, 3), 120).splitlines() == [
+        "Modules of one iteration of 120 ms (operators 100 ms)",
+        " 80.0 % ████████   Net  80.0 ms, backward 50.0 ms",
+        " 30.0 % ███          blocks.0 Block  train.py:14, 30.0 ms, backward 20.0 ms",
+        " 13.0 % █              up Linear  13.0 ms, backward 8.00 ms, outputs 1.05 MB, parameters 264 kB",
+        "  1.0 %              wait�[31m  1.00 ms, forward runs 40.0 ms, rank 3 9.00 ms",
+        "Of it in modules 80.0 %, backward of no known module 4.0 %, elsewhere (optimizer, loss, data) 16.0 %.",
+    ]
+
+
+def test_fewer_levels_are_said_and_lines_are_no_longer_than_the_terminal() -> None:
+    lines = render_modules(cut_modules(TREE, 1), 60).splitlines()
+    assert [line for line in lines if "blocks" in line] == []
+    assert "3 modules more are not listed: their time is in those around" in lines
+    assert max(map(len, lines)) <= 60
+    assert max(map(len, render_modules(TREE, 60).splitlines())) <= 60
