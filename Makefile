@@ -190,6 +190,9 @@ bench-ui: base webui  ## Measure pages and timeline in a real Chromium, and the 
 	.ci/postgres >/dev/null
 	nice -n 5 $(PYTHON) bench/ui/run.py $(BENCH_ARGS)
 
+bench-modules: torch  ## Compare the modules of operators with what modules say of themselves, and the cost of a mark
+	nice -n 5 $(PYTHON) bench/modules/run.py $(BENCH_ARGS)
+
 bench-real: torch  ## Capture real programs of well-known packages; judge their stages by hidden annotations (BENCH_ARGS)
 	nice -n 5 $(PYTHON) bench/real/run.py $(BENCH_ARGS)
 
@@ -234,4 +237,4 @@ base:  ## Install all commands into .venv, without PyTorch
 torch:  ## Install all commands and PyTorch into .venv (5 GB)
 	$(UV) sync --frozen --all-extras
 
-.PHONY: nightly nightly-older nightly-gitops nightly-operator nightly-e2e $(BUILDS) $(TESTS) part/jobs part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-real fuzz generate webui clean base torch bench-ui screenshots
+.PHONY: nightly nightly-older nightly-gitops nightly-operator nightly-e2e $(BUILDS) $(TESTS) part/jobs part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-modules bench-real fuzz generate webui clean base torch bench-ui screenshots
