@@ -45,6 +45,7 @@ class ModuleMarks:
 
     def begin(self) -> None:
         """Modules are marked from now on."""
+        self._mark(BEGIN)  # first: what this takes is no part of the iteration before
         enter, leave = self._make_hooks()
         hide(enter, leave, self._take_off.__func__, self.table.add_output.__func__)  # type: ignore[attr-defined]
         self._watch_compiler()
@@ -52,7 +53,6 @@ class ModuleMarks:
         self.is_on = True
         self._handles.append(self._modules.register_module_forward_pre_hook(enter))
         self._handles.append(self._modules.register_module_forward_hook(leave, always_call=True))
-        self._mark(BEGIN)
 
     def end(self) -> None:
         """Takes the hooks off; repeating it changes nothing."""

@@ -40,8 +40,17 @@ def part_marked(trace: Trace) -> tuple[Trace, MarkedRows | None]:
     marked = rows.select(~before if end is None else ~before & _launched_before(rows, end + 1))
     window_end = begin if trace.window_end_ns is None else min(begin, trace.window_end_ns)
     frames = trace.frames.select(trace.frames.start_ns < begin) if len(trace.frames) else trace.frames
-    kept = replace(trace, rows=rows.select(before), frames=frames, window_end_ns=window_end)
-    return kept, MarkedRows(marked, trace.names, begin, end)
+    kept = _cut(rows.select(before), begin, int(rows.place[marks][0]))
+    return (
+        replace(trace, rows=kept, frames=frames, window_end_ns=window_end),
+        MarkedRows(marked, trace.names, begin, end),
+    )
+
+
+def _cut(rows: Rows, at_ns: int, place: int) -> Rows:
+    """The rows of one thread end at `at_ns` at the latest: the step that goes on then has our own work behind it."""
+    goes_on = (rows.place == place) & ~rows.on_device & (rows.end_ns > at_ns)
+    return replace(rows, duration_ns=np.where(goes_on, at_ns - rows.start_ns, rows.duration_ns))
 
 
 def _launched_before(rows: Rows, at_ns: int) -> Bools:

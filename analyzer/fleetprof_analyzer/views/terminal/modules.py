@@ -16,6 +16,7 @@ from fleetprof_analyzer.views.text import duration, plain, share, size
 _NARROWEST = 60
 _BAR = 10
 _SHORT_NS = 1_000_000
+_TOGETHER = "\N{NO-BREAK SPACE}"
 _AS_THEY_ARE: Final[dict[str, Any]] = {"break_on_hyphens": False, "drop_whitespace": True, "replace_whitespace": False}
 
 
@@ -37,7 +38,8 @@ def render_modules(tree: ModuleTree, width: int = 100) -> str:
     for node in tree.nodes:
         del around[node.depth :]
         text = _describe(node, around[-1] if around else "", whole, by_device)
-        lines += wrap(text, width, subsequent_indent=" " * min(22 + 2 * node.depth, width // 2), **_AS_THEY_ARE)
+        folded = wrap(text, width, subsequent_indent=" " * min(22 + 2 * node.depth, width // 2), **_AS_THEY_ARE)
+        lines += [line.replace(_TOGETHER, " ") for line in folded]
         around.append(node.name)
     named = [
         ("in modules", tree.in_modules),
@@ -80,7 +82,7 @@ def _describe(node: ModuleNode, around: str, whole: int, by_device: bool) -> str
     facts += [f"parameters {size(node.parameter_bytes)}"] if node.parameter_bytes else []
     facts += [f"forward runs {duration(node.elapsed_ns)}"] if _waits(node) else []
     facts += [f"rank {node.slowest_rank} {duration(node.slowest_ns)}"] if _differs(node, time_ns) else []
-    return line + "  " + ", ".join(facts)
+    return line + "  " + ", ".join(fact.replace(" ", _TOGETHER) for fact in facts)
 
 
 def _waits(node: ModuleNode) -> bool:
