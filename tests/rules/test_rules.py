@@ -71,7 +71,7 @@ CASES: list[tuple[str, dict[str, str], bool, str]] = [
     ("FleetprofJobStalled", RUNS | {LAST: "0+60x90 5400x30"}, True, "no iteration for half an hour"),
     ("FleetprofJobStalled", RUNS | {LAST: "0+60x120"}, False, "an iteration each minute"),
     ("FleetprofJobStalled", RUNS | {LAST: "0+60x117 7020x4"}, False, "three minutes"),
-    ("FleetprofJobStalled", RUNS | {LAST: "0+60x50 3000x8 3600+60x40 6000x20"}, False, "it paused for half as long before"),
+    ("FleetprofJobStalled", RUNS | {LAST: "0+60x50 3000x8 3600+60x40 6000x20"}, False, "paused half as long before"),
     ("FleetprofJobStalled", RUNS | EXEMPT | {LAST: "0+60x90 5400x30"}, False, "exempt"),
     ("FleetprofJobStalled", YOUNG | {LAST: "0+60x90 5400x30"}, False, "in its grace"),
     ("FleetprofGpuThrottled", RUNS | {THROTTLED: "2x120"}, True, "hot"),
