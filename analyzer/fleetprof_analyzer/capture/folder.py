@@ -52,16 +52,24 @@ class SeveralJobs(NothingToAnalyze):
 
 
 def analyze_directory(
-    path: Path | str, *, progress: Progress | None = None, kernel_classes: Sequence[KernelClass] = (), jobs: int = 1
+    path: Path | str,
+    *,
+    progress: Progress | None = None,
+    kernel_classes: Sequence[KernelClass] = (),
+    iteration_range: str = "",
+    jobs: int = 1,
 ) -> Report:
     """The report of all traces (*.json, *.json.gz) below a folder, or of one file. Writes nothing.
 
-    Samples that lie beside a trace as samples.json.gz are used; `kernel_classes` go before the built-in table. Up to
-    `jobs` processes read; each of several imports the caller's main module, as multiprocessing's "spawn" does. Raises
+    Samples that lie beside a trace as samples.json.gz are used; `kernel_classes` go before the built-in table;
+    `iteration_range` is the name of a range that bounds iterations, in place of optimizer steps. Up to `jobs` processes
+    read; each of several imports the caller's main module, as multiprocessing's "spawn" does. Raises
     NothingToAnalyze (SeveralJobs where the traces are not of one), FileNotFoundError.
     """
     root = Path(path)
-    summaries = summarise_directory(root, progress=progress, kernel_classes=kernel_classes, jobs=jobs)
+    summaries = summarise_directory(
+        root, progress=progress, kernel_classes=kernel_classes, iteration_range=iteration_range, jobs=jobs
+    )
     return report_of(root, summaries, kernel_classes)
 
 
@@ -79,7 +87,12 @@ def report_of(root: Path, summaries: Sequence[RankSummary], kernel_classes: Sequ
 
 
 def summarise_directory(
-    root: Path, *, progress: Progress | None = None, kernel_classes: Sequence[KernelClass] = (), jobs: int = 1
+    root: Path,
+    *,
+    progress: Progress | None = None,
+    kernel_classes: Sequence[KernelClass] = (),
+    iteration_range: str = "",
+    jobs: int = 1,
 ) -> list[RankSummary]:
     """One summary for each trace below a folder, or of one file, in their order.
 
@@ -92,7 +105,7 @@ def summarise_directory(
         )
     jobs = min(jobs, len(files), 1 + sum(_expected_bytes(file) for file, _ in files) // LEAST_BYTES)
     memory_bytes = free_share(jobs)
-    pieces = [_Piece(file, source, tuple(kernel_classes), memory_bytes) for file, source in files]
+    pieces = [_Piece(file, source, tuple(kernel_classes), iteration_range, memory_bytes) for file, source in files]
     summaries: dict[int, RankSummary] = {}
     for number, summary in work_in_processes(_summarise_piece, pieces, jobs, memory_bytes):
         source = pieces[number].source
@@ -107,6 +120,7 @@ class _Piece:
     file: Path
     source: str
     kernel_classes: tuple[KernelClass, ...]
+    iteration_range: str
     memory_bytes: int | None
 
 
@@ -120,7 +134,7 @@ def _summarise_piece(piece: _Piece) -> RankSummary:
         piece.source,
         samples=samples,
         assigned=None if samples is None else samples.rank,
-        terms=RecordingTerms(kernel_classes=piece.kernel_classes),
+        terms=RecordingTerms(kernel_classes=piece.kernel_classes, iteration_range=piece.iteration_range),
         problems=problems,
         trace_bytes=_size(piece.file),
         limits=limits_within(piece.memory_bytes),

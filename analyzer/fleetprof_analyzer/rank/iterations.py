@@ -1,8 +1,9 @@
 """Finds the training iterations in a trace, and their numbers.
 
-Boundaries: the ends of `Optimizer.step#` annotations (p of them per iteration), or `ProfilerStep#n` ranges; which one
-was used is said. Numbers: with the agent, from its step times (a step's end lies inside its annotation, because the
-agent's hook runs there); with ProfilerStep, its n; else counted from 0. Definitions: docs/measures.md#iterations.
+Boundaries: the starts of the range that the user named, else the ends of `Optimizer.step#` annotations (p of them per
+iteration), or `ProfilerStep#n` ranges; which one was used is said. Numbers: with the agent, from its step times (a
+step's end lies inside its annotation, because the agent's hook runs there); with ProfilerStep, its n; else counted from
+0. Definitions: docs/measures.md#iterations.
 
 Guarantees: pure; never guesses a number without saying so; an iteration that the window cut is not listed.
 """
@@ -11,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, Literal
 
 import numpy as np
@@ -30,6 +32,7 @@ _MARK_TOLERANCE_NS: Final = 1_000_000
 _LATE_START_NS: Final = 2_000_000
 _LATE_START_DIVISOR: Final = 20
 _FRAGMENT_DIVISOR: Final = 10
+Marks = Literal["optimizer_step", "profiler_step", "named_range", "none"]
 NO_PAUSES: Final[Union] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
@@ -38,13 +41,15 @@ class RecordingTerms:
     """How the recording was to begin: "step" with its first step, "time" (anywhere in an iteration), or not known.
 
     `iterations` is how many were asked for, None where a length of time was, or nothing is known. `kernel_classes` are
-    the user's own, before the table of `classes`.
+    the user's own, before the table of `classes`; `iteration_range` is the name of the range that bounds an iteration,
+    where the user gave one.
     """
 
     start_mode: str = ""
     first_step: int | None = None
     iterations: int | None = None
     kernel_classes: Sequence[KernelClass] = ()
+    iteration_range: str = ""
 
     def choose(self, found: list[Iteration]) -> list[Iteration]:
         """The iterations that were asked for, of those that were recorded.
@@ -59,7 +64,7 @@ class Iterations:
     """What was found; `first_step` is the first complete optimizer step, in KinetoStepTracker's count."""
 
     iterations: list[Iteration] = field(default_factory=list)
-    marks: Literal["optimizer_step", "profiler_step", "none"] = "none"
+    marks: Marks = "none"
     index_from: Literal["agent", "profiler_step", "position", "none"] = "none"
     steps_per_iteration: int = 1
     first_step: int | None = None
@@ -73,6 +78,8 @@ def find_iterations(
     pauses: Union = NO_PAUSES,
 ) -> Iterations:
     """The complete iterations of a trace, in time order; none reaches over one of the recorder's `pauses`."""
+    if terms.iteration_range:
+        return _named_iterations(trace, terms.iteration_range, pauses)
     steps = _optimizer_marks(trace)
     number = None
     if samples is not None and steps is not None and trace.time_origin == "unix":
@@ -250,6 +257,24 @@ def _began_in_time(
     if before is None:
         return None
     return begin - before <= max(_LATE_START_NS, duration // _LATE_START_DIVISOR)
+
+
+def _named_iterations(trace: Trace, name: str, pauses: Union) -> Iterations:
+    """From the start of each range of this name to the next one's: what lies between two belongs to the first."""
+    wanted = np.array([one == name for one in trace.names], np.bool_)
+    ranges = (trace.rows.category == Category.ANNOTATION) | (trace.rows.category == Category.OPERATOR)
+    rows = trace.rows.select(ranges & wanted[trace.rows.name])
+    if len(rows) == 0:
+        return Iterations()
+    starts = np.sort(_of_busiest_thread(rows).start_ns).tolist()
+    iterations: list[Iteration] = []
+    for begin, end in pairwise(starts):
+        resumed, end = behind_pauses(begin, end, pauses)
+        complete = None if resumed > begin else True
+        iterations.append(
+            Iteration(index=len(iterations), start_ns=resumed, duration_ns=end - resumed, complete=complete)
+        )
+    return Iterations(iterations, "named_range", "position")
 
 
 def _profiler_iterations(trace: Trace, problems: Problems) -> list[Iteration]:

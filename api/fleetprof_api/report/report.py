@@ -157,7 +157,8 @@ class Rank(msgspec.Struct, kw_only=True, frozen=True):
     ] = "unix"
     iterations: list[Iteration] = []
     iterations_from: Annotated[
-        Literal["optimizer_step", "profiler_step", "none"], Meta(description="the marks that bound iterations")
+        Literal["optimizer_step", "profiler_step", "named_range", "none"],
+        Meta(description="the marks that bound iterations; named_range: a range that the user named"),
     ] = "none"
     index_from: Annotated[
         Literal["agent", "profiler_step", "position", "none"],

@@ -181,7 +181,7 @@ class Stages(msgspec.Struct, kw_only=True, frozen=True):
     stages: list[StageTime] = []
     iterations: int = 0
     iterations_from: Annotated[
-        Literal["profiler_step", "optimizer_step", "backward", "none"],
+        Literal["profiler_step", "optimizer_step", "named_range", "backward", "none"],
         Meta(description="what bounds the iterations; backward: repeated backward passes, where no mark is there"),
     ] = "none"
     inferred: Annotated[

@@ -136,6 +136,20 @@ def test_one_step_time_that_is_off_does_not_turn_the_numbers() -> None:
     assert [i.index for i in found.iterations] == [412, 413, 414]
 
 
+@pytest.mark.parametrize("category", ["user_annotation", "cpu_op"])
+def test_a_range_that_the_user_names_begins_each_iteration(category: str) -> None:
+    calls = [event("execute_model", category, START_NS + at * MS, 3 * MS, 77, 77) for at in (2, 9, 20)]
+    alone = event("execute_model", category, START_NS + 4 * MS, MS, 77, 78)
+    found, problems = find([*calls, alone, mark(5), mark(15)], terms=RecordingTerms(iteration_range="execute_model"))
+    assert table(found) == [(0, 2, 7), (1, 9, 11)]
+    assert (found.marks, found.index_from, found.first_step, problems) == ("named_range", "position", None, {})
+
+
+def test_a_range_that_is_not_there_bounds_nothing() -> None:
+    found, _ = find([mark(5), mark(15)], terms=RecordingTerms(iteration_range="execute_model"))
+    assert (found.iterations, found.marks) == ([], "none")
+
+
 def test_profiler_steps_number_themselves() -> None:
     steps = [event(f"ProfilerStep#{n}", "user_annotation", START_NS + at * MS, d * MS, 77, 77) for n, at, d in
              [(5, 0, 10), (6, 10, 12), (7, 22, 8)]]  # fmt: skip

@@ -51,6 +51,13 @@ def _processors() -> int:
     help="Classes of kernels that the built-in table does not know: a YAML list of {pattern, class}.",
 )
 @click.option(
+    "--iteration-range",
+    metavar="NAME",
+    default="",
+    help="Name of the range (torch.profiler.record_function) that begins each iteration, for jobs without an optimizer "
+    "[default: optimizer steps, else profiler steps].",
+)
+@click.option(
     "-j",
     "--jobs",
     metavar="N",
@@ -70,6 +77,7 @@ def command(
     output: str,
     out: Path | None,
     classes: Path | None,
+    iteration_range: str,
     jobs: int,
     tables: Path | None,
     **_: Any,
@@ -88,7 +96,9 @@ def command(
                     ),
                 )
                 return
-            report = analyze_directory(folder, progress=progress, kernel_classes=kernel_classes, jobs=jobs)
+            report = analyze_directory(
+                folder, progress=progress, kernel_classes=kernel_classes, iteration_range=iteration_range, jobs=jobs
+            )
     except SeveralJobs as error:
         raise Failure(str(error), next_step="or name its files: fleetprof analyze FILE…") from None
     except (NothingToAnalyze, OSError) as error:
@@ -109,6 +119,12 @@ def command(
             say(f"wrote {out}")
     if tables is not None:
         export_tables(report, tables)
+    if iteration_range and report.ranks and not any(rank.iterations for rank in report.ranks):
+        raise Failure(
+            f"no rank has two ranges named {iteration_range!r}: the report has no iterations",
+            next_step="give the name as the trace has it, for example: --iteration-range execute_model",
+            code=ExitCode.INVALID,
+        )
     if not report.ranks:
         raise Failure("no trace could be read: the report says why, file by file")
 
