@@ -148,11 +148,15 @@ def _find_end(marked: MarkedRows) -> int:
 
 
 def _ended_early(marked: MarkedRows) -> bool:
-    """Whether marking ended before the step that ends the iteration: that one is around the end."""
+    """Whether marking ended before the step that ends the iteration had begun.
+
+    Where that step ends says nothing: Kineto may stop inside it, and cuts it short then.
+    """
     if marked.end_ns is None:
         return False
     rows = marked.rows.select(where_name(marked.rows, marked.names, matcher(OPTIMIZER_STEP)))
-    return not bool(((rows.start_ns <= marked.end_ns) & (rows.end_ns >= marked.end_ns)).any())
+    since = rows.start_ns[rows.start_ns >= marked.begin_ns]
+    return not len(since) or int(since.max()) > marked.end_ns
 
 
 def _times(amounts: Int64s) -> ModuleTimes:
