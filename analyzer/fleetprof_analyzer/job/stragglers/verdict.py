@@ -48,6 +48,7 @@ from fleetprof_analyzer.job.stragglers.replay.alignment import align_clocks, end
 from fleetprof_analyzer.job.stragglers.replay.graph.plan import Circular
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched, match
 from fleetprof_analyzer.job.stragglers.replay.mismatch import Mismatch
+from fleetprof_analyzer.job.stragglers.replay.partners.periods import agree_on_periods
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.search.faults import Judged, judge, least_joint_gain
 from fleetprof_analyzer.job.stragglers.search.readings import FAITHFUL, Agreed, read_hosts
@@ -105,7 +106,7 @@ def find_stragglers(
     `delivered`: ranks that have a trace, also where their operations are not here; `hosts`: of ranks, where known.
     """
     here = {*delivered, *(one.rank for one in operations)}
-    ranks, left_out = choose_comparable(operations)
+    ranks, left_out = choose_comparable(agree_on_periods(operations))
     if len(ranks) < 2:
         return _without_verdict(NotComparable(left_out)) if left_out and len(operations) > 1 else None
     if any(one.sampled for one in ranks):

@@ -4,15 +4,17 @@ Guarantees: pure; a clock that was not sampled is never blamed.
 """
 
 from dataclasses import replace
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 from fleetprof_api.report.stragglers import Evidence
 
 from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.outliers import binomial_tail
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.search.same_kernels import Kernels, compare_speed, given_work_ns
-from fleetprof_analyzer.job.stragglers.thresholds import HALF, USUAL
+from fleetprof_analyzer.job.stragglers.thresholds import FEW_RANKS, HALF, RARE, SIGMA, USUAL
 from fleetprof_analyzer.trace.trace import Bools
 
 _SLOWER_CLOCK: Final = 0.97
@@ -71,10 +73,11 @@ def time_by_slowness(busy_ns: Floats, slowness: Floats) -> Floats:
     return np.asarray(busy_ns * slowness / np.maximum(1 + slowness, np.finfo(np.float64).tiny))
 
 
-def comes_and_goes(excess: Floats, candidate: Candidate, *, beside_peers: bool) -> bool:
+def comes_and_goes(excess: Floats, candidate: Candidate, *, beside_peers: bool, noise: float = 0.0) -> bool:
     """Whether a device was slow in one part of the window, or clearly either slow or not: clocks, not the chip.
 
     `beside_peers`: `excess`, shape (K,), is that over them. Then one iteration tells in which nothing is left of it.
+    `noise`: its deviation without a fault. Where that makes so many iterations of a slow device fast, they say nothing.
     """
     late: Bools = candidate.iterations & (excess > 0)
     if not late.any():
@@ -82,8 +85,21 @@ def comes_and_goes(excess: Floats, candidate: Candidate, *, beside_peers: bool) 
     high = float(np.median(excess[late]))
     slow = excess > HALF * high
     fast = excess < USUAL * high
+    if noise > 0:
+        by_chance = NormalDist(float(excess.mean()), noise).cdf(USUAL * high)
+        if binomial_tail(len(excess), by_chance, int(fast.sum())) > RARE:
+            return False
     edges = int(np.abs(np.diff(slow.astype(np.int8))).sum())
     # The first iteration lies at the window's edge.
     is_gone = beside_peers and bool((np.abs(excess[1:]) < NOTHING_LEFT * high).any())
     goes = is_gone or fast.sum() >= LEAST_GONE
     return bool(goes and (edges <= 2 or (fast | slow).mean() >= _CLEAR_SHARE))
+
+
+def measure_noise(table: OwnTime, rank: int) -> float:
+    """How far the slowness of a device without a fault is from its middle, where its work is not all known.
+
+    By some of the peers, 0 without any.
+    """
+    found = [measure_slowness(table, peer) for peer in table.peers(rank)[:FEW_RANKS].tolist()]
+    return SIGMA * float(np.median([np.abs(one - np.median(one)) for one in found])) if found else 0.0

@@ -15,6 +15,7 @@ from fleetprof_analyzer.job.stragglers.causes.cores import find_contention
 from fleetprof_analyzer.job.stragglers.causes.devices import (
     comes_and_goes,
     find_slower_clock,
+    measure_noise,
     measure_slowness,
     time_by_slowness,
 )
@@ -74,7 +75,7 @@ def explain_device(table: OwnTime, candidate: Candidate) -> Explained:
     slowness = measure_slowness(table, candidate.rank)
     late = replace(candidate, iterations=slowness > slowness.max() / 2)
     swings = float(slowness.max()) > _LEAST_SWING and comes_and_goes(
-        slowness, late, beside_peers=len(table.peers(candidate.rank)) > 0
+        slowness, late, beside_peers=len(table.peers(candidate.rank)) > 0, noise=measure_noise(table, candidate.rank)
     )
     return Explained("throttling" if slower or swings else "slow_gpu", [longer, *slower])
 
@@ -169,7 +170,9 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     elif excess["busy"] >= HALF * total:
         slower = find_slower_clock(table, candidate)
         evidence += slower
-        throttled = bool(slower) or comes_and_goes(slowness, candidate, beside_peers=len(peers) > 0)
+        throttled = bool(slower) or comes_and_goes(
+            slowness, candidate, beside_peers=len(peers) > 0, noise=measure_noise(table, rank)
+        )
         cause = "throttling" if throttled else "slow_gpu"
     if candidate.pattern == "intermittent":
         evidence = [_of_late_iterations(one) for one in evidence]

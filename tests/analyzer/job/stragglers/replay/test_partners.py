@@ -1,14 +1,18 @@
 """Which operations and iterations of different ranks are the same, where order and numbers do not say it."""
 
+from dataclasses import fields, replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.replay.keys import ORDER, PAIR, Key, key_by_order
+from fleetprof_analyzer.job.stragglers.replay.partners.periods import agree_on_periods
 from fleetprof_analyzer.job.stragglers.replay.partners.uneven import drop_uneven, place_dropped, place_in_order
 from fleetprof_analyzer.job.stragglers.replay.partners.windows import shifts_by_ends
-from fleetprof_analyzer.rank.communication.operations import KINDS, Group
+from fleetprof_analyzer.rank.communication.operations import KINDS, Group, OperationColumns
+from harness.traces.simulated.cases import draw_simulated
+from harness.traces.straggler_sections import operations_of_traces
 
 SEND, RECEIVE, ALL_REDUCE = (KINDS.index(kind) for kind in ("send", "receive", "all_reduce"))
 
@@ -35,6 +39,30 @@ def rank_of(rank: int, starts: list[int], **columns: Any) -> Any:
     groups = [Group("dp", (0, 1), 2)]
     one = SimpleNamespace(rank=rank, columns=SimpleNamespace(**arrays, **times), groups=groups, iterations=iterations)
     return type("Rank", (), {"__len__": lambda _: count, **vars(one)})()
+
+
+@pytest.mark.parametrize(("counts", "agreed"), [
+    ([8, 8, 4, 2], [8, 8, 8, 8]),
+    ([8, 4], [8, 8]),
+    ([4, 4, 8], [4, 4, 4]),
+    ([8, 8, 7], [8, 8, 7]),  # a window that was cut
+    ([8, 8], [8, 8]),
+])  # fmt: skip
+def test_ranks_agree_on_iterations_that_nothing_marks(counts: list[int], agreed: list[int]) -> None:
+    kinds, job = [ALL_REDUCE, SEND, RECEIVE], draw_simulated("fsdp", "none", 1).job
+    one = replace(operations_of_traces(job.traces())[0], indices_proven=False)
+    ranks = []
+    for count in counts:
+        total = 24 if 24 % count == 0 else 3 * count
+        rows = {field.name: getattr(one.columns, field.name)[:total] for field in fields(one.columns)}
+        rows["kind"] = np.array(kinds * (total // 3), np.int8)
+        rows["iteration"] = np.arange(total, dtype=np.int32) // (total // count)
+        ranks.append(replace(one, iterations=list(range(count)), columns=OperationColumns(**rows)))
+    found = agree_on_periods(ranks)
+    assert [len(rank.iterations) for rank in found] == agreed
+    assert [len(set(rank.columns.iteration.tolist())) for rank in found] == agreed
+    proven = [replace(rank, indices_proven=True) for rank in ranks]
+    assert [len(rank.iterations) for rank in agree_on_periods(proven)] == counts
 
 
 def test_the_operations_behind_a_lost_one_keep_their_partners() -> None:

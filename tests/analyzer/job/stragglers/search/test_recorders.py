@@ -78,6 +78,13 @@ def test_a_device_is_late_though_its_work_stands_on_the_wrong_side_of_its_receiv
     assert 0 < found.gain < case.gain
 
 
+def test_iterations_are_guessed_for_the_job_and_not_for_each_rank() -> None:
+    """On two of four ranks chance makes two iterations of other shapes look like one."""
+    case = draw_simulated("lengths_fsdp", "data_loader", 531_000)
+    found = recorded(case, "no marks")
+    assert [(one.rank, one.cause) for one in found.ranks] == [(case.job.fault.rank, "data_loading")]
+
+
 def test_waits_that_some_hosts_hide_are_enough_to_ask_for_operators() -> None:
     case = draw_simulated("launch_hsdp", "slow_host", 531_000)
     found = recorded(case, "launches alone")
