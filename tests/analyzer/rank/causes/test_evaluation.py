@@ -35,6 +35,18 @@ def test_its_layers_run_alone(gpu: bool) -> None:
     assert one.place.function == "score"
 
 
+def test_one_sample_between_its_operators_tells_whose_call_it_is() -> None:
+    loop = WrittenLoop()
+    for number in (3, 9):
+        for index in range(4):
+            loop.add("aten::linear", 10 * number + 1 + index, 0.5)
+    loop.look(32.5, SCORE, TRAIN)
+    loop.look_all_along(5)
+    (one,) = [one for one in loop.causes() if one.cause == "evaluation"]
+    assert one.place is not None
+    assert (one.place.function, one.place.samples) == ("score", 1)
+
+
 def test_beside_what_trains_they_count_by_themselves() -> None:
     (one,) = found((3, 9), first_ms=4.2)  # the third lies inside the one that trains
     assert one.time_ns == 2 * 3 * 0.5 * MS
