@@ -14,6 +14,7 @@ from harness.prometheus import find_program
 pytestmark = [pytest.mark.helm, pytest.mark.prometheus]
 
 PAGE = ROOT / "docs/alerts.md"
+JOB = "fleetprof-system/fleetprof"
 OF = 'namespace="team",workload="llama",kind="Job"'
 MEAN = f'{{aggregation="mean",{OF}}}'
 RUNS = {f"fleetprof_workload_start_timestamp_seconds{{{OF}}}": "0x400"}
@@ -130,6 +131,16 @@ def groups() -> list[dict[str, Any]]:
     return found
 
 
+def scrape(series: dict[str, str], job: str = JOB) -> list[dict[str, str]]:
+    """Series as a scrape of that name stores them."""
+    found = []
+    for name, values in series.items():
+        metric, _, labels = name.partition("{")
+        all_labels = ",".join(filter(None, [f'job="{job}"', labels.removesuffix("}")]))
+        found.append({"series": f"{metric}{{{all_labels}}}", "values": values})
+    return found
+
+
 def run_promtool(tests: list[tuple[list[dict[str, Any]], dict[str, Any]]], folder: Path) -> None:
     """Runs tests, each on its own rules, which are checked as well: promtool evaluates all rules that it reads."""
     for number, (groups, test) in enumerate(tests):
@@ -159,7 +170,7 @@ def test_each_alert_fires_when_it_should_and_only_then(groups: list[dict[str, An
             {
                 "name": f"{alert}: {why}",
                 "interval": "1m",
-                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                "input_series": scrape(series),
                 "promql_expr_test": [
                     {
                         "expr": f'count(ALERTS{{alertname="{alert}", alertstate="firing"}}) or vector(0)',
@@ -174,6 +185,87 @@ def test_each_alert_fires_when_it_should_and_only_then(groups: list[dict[str, An
     run_promtool(tests, tmp_path)
 
 
+# How other series of the same names come into a Prometheus: by a Service of our Service's name, by a monitor of the
+# release's name in another namespace, by a scrape that names no job.
+OTHERS = ["fleetprof-metrics", "team/fleetprof", ""]
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("job", OTHERS)
+def test_series_of_others_fire_and_silence_nothing(groups: list[dict[str, Any]], tmp_path: Path, job: str) -> None:
+    """A tenant's pod shows every series of ours and all that is recorded of them."""
+    quiet = {alert: series for alert, series, fires, _ in CASES if not fires and series}
+    tests = []
+    first = {alert: (series, why) for alert, series, fires, why in reversed(CASES) if fires}
+    for alert, (series, why) in first.items():
+        if alert in ("FleetprofWebhookFailsOpen", "FleetprofOperatorDown"):
+            continue  # the API server's series; nothing at all
+        shown = {
+            "nothing of ours": ([], scrape(series, job), 0),
+            "ours": (scrape(series), scrape(quiet[alert], job), 1),
+        }
+        recorded = {
+            f"fleetprof:workload_watched:bool{{{OF}}}": "1x400",
+            f"fleetprof:workload_activity:ratio{{{OF}}}": "0x400",
+        }
+        shown["recorded series"] = ([], scrape(recorded, job), 0)
+        for beside, (ours, theirs, count) in shown.items():
+            tests.append(
+                (
+                    leave_one_alert(groups, alert),
+                    {
+                        "name": f"{alert}: {why}; {beside}",
+                        "interval": "1m",
+                        "input_series": ours + theirs,
+                        "promql_expr_test": [
+                            {
+                                "expr": f'count(ALERTS{{alertname="{alert}", alertstate="firing"}}) or vector(0)',
+                                "eval_time": "119m",
+                                "exp_samples": [{"labels": "{}", "value": count}],
+                            }
+                        ],
+                    },
+                )
+            )
+    run_promtool(tests, tmp_path)
+
+
+@pytest.mark.attack
+def test_an_operator_of_others_does_not_hide_that_ours_is_down(groups: list[dict[str, Any]], tmp_path: Path) -> None:
+    test = {
+        "name": "another's build_info",
+        "interval": "1m",
+        "input_series": scrape(ALIVE, "team/fleetprof"),
+        "promql_expr_test": [
+            {
+                "expr": 'count(ALERTS{alertname="FleetprofOperatorDown", alertstate="firing"})',
+                "eval_time": "119m",
+                "exp_samples": [{"labels": "{}", "value": 1}],
+            }
+        ],
+    }
+    run_promtool([(groups, test)], tmp_path)
+
+
+def test_no_rule_looks_at_series_of_others(groups: list[dict[str, Any]]) -> None:
+    for group in groups:
+        for rule in group["rules"]:
+            for name, matcher in re.findall(r"(\bfleetprof[_:][a-z0-9_:]+)(\{[^}]*\})?", rule["expr"]):
+                assert f'job="{JOB}"' in matcher, f"{name} in {rule['expr']}"
+
+
+def test_whoever_scrapes_by_other_means_names_that_scrape() -> None:
+    rule = render((*S3, "rules.enabled=true", "rules.job=fleetprof")).one("PrometheusRule", "fleetprof")
+    assert 'job="fleetprof"' in yaml.safe_dump(rule)
+    assert JOB not in yaml.safe_dump(rule)
+
+
+def test_our_own_monitor_writes_the_job_that_rules_look_for() -> None:
+    values = (*S3, "rules.enabled=true", "serviceMonitor.enabled=true")
+    (endpoint,) = render(values).one("ServiceMonitor", "fleetprof")["spec"]["endpoints"]
+    assert {"targetLabel": "job", "replacement": JOB} in endpoint["relabelings"]
+
+
 def test_alerts_about_ourselves_say_of_which_cluster_and_release(groups: list[dict[str, Any]], tmp_path: Path) -> None:
     """One installation's trouble is one alert with its labels, whatever else is there."""
     series = {f"{name[:-1]},{of}}}" if name.endswith("}") else f"{name}{{{of}}}": values
@@ -184,7 +276,7 @@ def test_alerts_about_ourselves_say_of_which_cluster_and_release(groups: list[di
     test = {
         "name": "labels",
         "interval": "1m",
-        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "input_series": scrape(series),
         "promql_expr_test": [
             {
                 "expr": "count by (cluster, namespace) "
@@ -232,7 +324,7 @@ def test_what_is_recorded_is_what_alerts_and_dashboards_read(groups: list[dict[s
             {
                 "name": name,
                 "interval": "1m",
-                "input_series": [{"series": each, "values": values} for each, values in series.items()],
+                "input_series": scrape(series),
                 "promql_expr_test": [
                     {
                         "expr": f"sum({name})",

@@ -42,3 +42,11 @@
 {{- define "fleetprof.namespaces" -}}
 {{- .Values.scope.namespaces | default (list .Release.Namespace) | sortAlpha | toJson -}}
 {{- end }}
+
+{{/*
+What our own ServiceMonitor writes into the label `job`. A Service's name and a label's value hold no "/", and before it
+stands the scraped namespace, so that no other namespace's monitor has this name unless it writes labels itself.
+*/}}
+{{- define "fleetprof.scrapeJob" -}}
+{{- .Values.rules.job | default (printf "%s/%s" .Release.Namespace (include "fleetprof.name" .)) -}}
+{{- end }}
