@@ -123,7 +123,11 @@ ON_AN_API_SERVER = $$(grep -rlE 'pytest\.mark\.cluster\b' tests --include='test_
 # The releases that tests/e2e/kubernetes/cluster/places.py names.
 OLDER = $$(PYTHONPATH=tests/e2e/kubernetes $(PYTHON) -c 'from cluster.places import OLDER; print(*OLDER)')
 
-nightly: nightly-older nightly-gitops nightly-operator nightly-e2e  ## Run what takes too long for `make test`: older API servers, two nodes, enforced policies
+# An hour at most: a job that hangs ends its own test first.
+harmless: torch  ## Run jobs of every kind of docs/harmless.md alone and with captures: they must end alike
+	timeout -k 30 3600 $(PYTHON) -m pytest tests/e2e/harmless -m torch --durations=10 $(PYTEST_ARGS)
+
+nightly: nightly-older nightly-gitops nightly-operator harmless nightly-e2e  ## Run what takes too long for `make test`: older API servers, two nodes, enforced policies
 
 nightly-older: base webui  ## Run the tests on an API server alone on the older releases of Kubernetes
 	$(CLUSTER) api-server
@@ -237,4 +241,4 @@ base:  ## Install all commands into .venv, without PyTorch
 torch:  ## Install all commands and PyTorch into .venv (5 GB)
 	$(UV) sync --frozen --all-extras
 
-.PHONY: nightly nightly-older nightly-gitops nightly-operator nightly-e2e $(BUILDS) $(TESTS) part/jobs part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-modules bench-real fuzz generate webui clean base torch bench-ui screenshots
+.PHONY: harmless nightly nightly-older nightly-gitops nightly-operator nightly-e2e $(BUILDS) $(TESTS) part/jobs part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-modules bench-real fuzz generate webui clean base torch bench-ui screenshots

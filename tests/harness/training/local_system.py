@@ -154,11 +154,13 @@ class Local:
         job.await_steps(agents)
         return job
 
-    def run_command(self, name: str, *words: str) -> LocalJob:
+    def run_command(
+        self, name: str, *words: str, run_flags: tuple[str, ...] = (), environment: dict[str, str] | None = None
+    ) -> LocalJob:
         """Starts any command as a job."""
         folder = self.folder / name
         folder.mkdir()
-        return self._start(LocalJob(name, folder, 0, lambda: 0), list(words), (), {})
+        return self._start(LocalJob(name, folder, 0, lambda: 0), list(words), run_flags, environment or {})
 
     def _start(
         self, job: LocalJob, words: list[str], run_flags: tuple[str, ...], environment: dict[str, str]
