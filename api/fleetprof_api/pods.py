@@ -24,6 +24,12 @@ HUB_CA_ANNOTATION: Final = "fleetprof.io/hub-ca"
 REQUESTED_BY_ANNOTATION: Final = "fleetprof.io/requested-by"
 """On our own kinds, by admission: who created the object."""
 
+CHANGED_BY_ANNOTATION: Final = "fleetprof.io/changed-by"
+"""On a ProfilePolicy, by admission: who wrote its spec as it is."""
+
+POLICY_AUTHOR_ANNOTATION: Final = "fleetprof.io/policy-author"
+"""On a ProfileRequest, by the operator that made it for a policy: who wrote the policy's spec."""
+
 RANK_METRICS_LABEL: Final = "fleetprof.io/rank-metrics"
 """By the user, a label, because the sidecar sees labels: "true" asks for metrics of each rank."""
 

@@ -111,7 +111,8 @@ class Operator:
         )
         self._otlp = make_otlp(settings, self.hub)
         self._metrics.show_hub(self.hub, self._otlp)
-        policies = Policies.assemble(settings, cluster, self.hub, self._metrics)
+        requesters = Requesters(cluster, settings.requester_guard, settings.account_name)
+        policies = Policies.assemble(settings, cluster, self.hub, self._metrics, requesters)
         policies.register(self._metrics.registry)
         certificate = certificates.current if certificates is not None else None
         self.policies = policies.make_control(self._territory.serves, certificate)
@@ -124,7 +125,7 @@ class Operator:
             owner=settings.owner,
             report_url=settings.report_url,
             store=settings.store,
-            requesters=Requesters(cluster, settings.requester_guard),
+            requesters=requesters,
             analyses=self._analyses,
             targets=self._targets,
         )

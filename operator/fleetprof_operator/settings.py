@@ -45,6 +45,7 @@ class Settings:
     tls_names: tuple[str, ...]
     tls_directory: Path | None
     requester_guard: str
+    account_name: str
     analyzer_pod: Json | None
     analysis_deadline_seconds: int
     analysis_ttl_seconds: int
@@ -100,6 +101,9 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting("tls-directory", metavar="DIR", help="certificates that somebody else makes (tls.crt, tls.key)")
     parser.setting(
         "requester-guard", default="", metavar="PATH", help="object of the API that keeps users from forging requesters"
+    )
+    parser.setting(
+        "account", default="", metavar="NAME", help="service account that we run as, by which we know our own requests"
     )
     parser.setting("analyzer-pod", metavar="FILE", help="the analyzer Jobs' pod template, YAML; none: no reports")
     parser.setting("analysis-deadline-seconds", default=1800, type=int, help="how long one analyzer Job may take")
@@ -195,6 +199,7 @@ def _check(given: argparse.Namespace) -> Settings:
         tls_names=split_names(given.tls_names),
         tls_directory=Path(given.tls_directory) if given.tls_directory else None,
         requester_guard=given.requester_guard,
+        account_name=f"system:serviceaccount:{given.namespace}:{given.account}" if given.account else "",
         analyzer_pod=_read_template(Path(given.analyzer_pod)) if given.analyzer_pod else None,
         analysis_deadline_seconds=given.analysis_deadline_seconds,
         analysis_ttl_seconds=given.analysis_ttl_seconds,

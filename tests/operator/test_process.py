@@ -17,6 +17,7 @@ from fleetprof_operator.injection import webhook
 from fleetprof_operator.log import name_request
 from fleetprof_operator.metrics import ENDS, RESULTS, STATES, Metrics
 from fleetprof_operator.policies.assembly import Policies
+from fleetprof_operator.profilerequests.requesters import Requesters
 from fleetprof_operator.settings import read_settings
 from fleetprof_store.memory import MemoryStore
 from harness.kubernetes.api_server import ApiServer
@@ -113,7 +114,8 @@ def test_every_metric_is_documented_and_nothing_else() -> None:
     leadership: Any = SimpleNamespace(held=SimpleNamespace(is_set=lambda: True), count_age_s=lambda: 1.0)
     metrics.registry.register(Health(leadership, probe, lambda: 0.0))
     cluster: Any = None
-    Policies.assemble(read_settings(LEAST, {}), cluster, hub, metrics).register(metrics.registry)
+    settings, requesters = read_settings(LEAST, {}), Requesters(cluster, "")
+    Policies.assemble(settings, cluster, hub, metrics, requesters).register(metrics.registry)
     metrics.note_end("Complete", None)
     exposed = set(re.findall(r"^# TYPE (fleetprof_\w+) ", generate_latest(metrics.registry).decode(), re.MULTILINE))
     names = {name for name in exposed if not name.endswith("_created")}

@@ -26,7 +26,7 @@ from fleetprof_operator.injection.pods.change import change_pod
 from fleetprof_operator.injection.pods.nodes import Node
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
-from fleetprof_operator.injection.requester import note_requester
+from fleetprof_operator.injection.requester import note_caller
 from fleetprof_operator.injection.turns import Busy, Turns
 
 ANSWER_S: Final = 1.0
@@ -166,7 +166,7 @@ class Webhook:
 
     async def _admit_request(self, request: AdmissionRequest) -> dict[str, Any]:
         try:
-            return await self._turns.run(request.namespace, lambda: note_requester(request))
+            return await self._turns.run(request.namespace, lambda: note_caller(request))
         except Busy as problem:
             return refuse(request.uid, f"fleetprof: {problem}; try again", reason="TooManyRequests", code=429)
 

@@ -21,6 +21,7 @@ from fleetprof_operator.policies.policy_metrics import PolicyMetrics
 from fleetprof_operator.policies.receiver import AlertReceiver
 from fleetprof_operator.policies.stored_policies import PolicyWriter
 from fleetprof_operator.policies.triggers.figures import HubFigures
+from fleetprof_operator.profilerequests.requesters import Requesters
 from fleetprof_operator.settings import Settings
 
 
@@ -33,7 +34,7 @@ class Policies:
     settings: Settings
 
     @classmethod
-    def assemble(cls, settings: Settings, cluster: Cluster, hub: Hub, metrics: Metrics) -> Self:
+    def assemble(cls, settings: Settings, cluster: Cluster, hub: Hub, metrics: Metrics, requesters: Requesters) -> Self:
         """Over the hub's sidecars; nothing begins yet."""
         figures = HubFigures(
             hub.sidecars, lambda job, measure: hub.telemetry.measure((job.namespace, job.kind, job.name), measure)
@@ -44,6 +45,7 @@ class Policies:
             figures,
             Notifier(settings.notifications),
             ReportAlerts(settings.notifications),
+            find_author=requesters.find_author,
             count_bytes=lambda uid: _count_bytes(hub, uid),
             on_write=lambda kind: metrics.writes.labels(kind).inc(),
         )

@@ -11,11 +11,11 @@ Rights: patch the status of profilepolicies; list and create profilerequests; cr
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from fleetprof_api.pods import POLICY_LABEL
+from fleetprof_api.pods import POLICY_AUTHOR_ANNOTATION, POLICY_LABEL
 from fleetprof_api.policy import Mode, Suppression, dump_template
 from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 
@@ -39,8 +39,8 @@ _LATER: Final = (429, 500, 503, 504)
 
 
 class PolicyCaptures:
-    """Those of all policies. `count_bytes(uid)` tells what a request's ranks have written, None when nobody knows;
-    `on_write` is told the kind of each object that was written.
+    """Those of all policies. `find_author(policy)` tells who wrote its spec; `count_bytes(uid)` what a request's ranks
+    have written, None when nobody knows; `on_write` is told the kind of each object that was written.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class PolicyCaptures:
         notifier: Notifier,
         report_alerts: ReportAlerts,
         *,
+        find_author: Callable[[Json], Awaitable[str]],
         count_bytes: Callable[[str], int | None],
         on_write: Callable[[str], None],
         clock: Callable[[], int] = time.time_ns,
@@ -58,16 +59,18 @@ class PolicyCaptures:
         self._figures = figures
         self._notifier = notifier
         self._report_alerts = report_alerts
+        self._find_author = find_author
         self._count_bytes = count_bytes
         self._on_write = on_write
         self._clock = clock
         self._telling: dict[str, asyncio.Task[None]] = {}
-        self._planned: dict[str, Json] = {}  # requests still to be made
+        # Requests still to be made, and the metadata that the policy had with the spec that they follow.
+        self._planned: dict[str, tuple[Json, Json]] = {}
         self._followed_unix_ns = 0
 
     def plan(self, policy: PolicyState, job: Job, order: CaptureOrder) -> None:
         """The request of a capture that was decided; `bring_about` makes it."""
-        self._planned[order.capture.request] = _make_request(policy, job, order)
+        self._planned[order.capture.request] = _make_request(policy, job, order), policy.metadata
 
     async def close(self) -> None:
         """Ends what is being told; the next operator tells it."""
@@ -117,12 +120,14 @@ class PolicyCaptures:
 
     async def _make(self, policy: PolicyState, capture: LoggedCapture) -> None:
         now = self._clock()
-        document = self._planned.get(capture.request) or self._remake(policy, capture)
+        document, metadata = self._planned.get(capture.request) or (self._remake(policy, capture), policy.metadata)
         problem = "the job is gone" if document is None else ""
         if document is not None and now - capture.fired_unix_ns > _GIVE_UP_NS:
             problem = f"the request could not be made within {_GIVE_UP_NS // 10**9} s"
         if document is not None and not problem:
             path = f"{PATH}/namespaces/{policy.namespace}/{REQUESTS}"
+            author = await self._find_author({"metadata": metadata})
+            document["metadata"]["annotations"] = {POLICY_AUTHOR_ANNOTATION: author}
             try:
                 made = await self._create(path, document)
                 policy.uids[capture.request] = str(made["metadata"]["uid"])

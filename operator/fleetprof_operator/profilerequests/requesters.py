@@ -1,8 +1,9 @@
-"""Who made a ProfileRequest, as far as somebody vouches for it: admission noted it, and admission was there.
+"""Who made a request, and who wrote the policy that made it, as far as somebody vouches for it: admission noted it.
 
 The note is an annotation. A guard of ours (the policy that compares it with the caller, or the webhook that writes it)
-keeps users from forging it, from soon after the guard's creation on. So a note counts when its request is younger than
-the guard; everything else was made by somebody unknown. Right: `get` of that one guard.
+keeps users from forging it, from soon after the guard's creation on. So a note counts when its object is younger than
+the guard; everything else was made by somebody unknown. A request that our own account made
+is one of a policy, and names its author as well. Right: `get` of that one guard.
 Guarantees: never a name that a user could have chosen; a name is shortened, not interpreted.
 """
 
@@ -10,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fleetprof_api.pods import REQUESTED_BY_ANNOTATION
+from fleetprof_api.pods import CHANGED_BY_ANNOTATION, POLICY_AUTHOR_ANNOTATION, REQUESTED_BY_ANNOTATION
 from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from fleetprof_api.request import Status
 from fleetprof_api.request.fields import longest
@@ -27,10 +28,16 @@ _MOST: Final = longest(Status, "requester")
 _TRIES: Final = 3
 
 
-def name_requester(request: Mapping[str, Any], guard: Mapping[str, Any] | None, settled_s: int = SETTLED_S) -> str:
-    """The requester of an object, UNKNOWN without a guard that was there before it; both as the API gives them."""
-    metadata = request["metadata"]
-    noted = (metadata.get("annotations") or {}).get(REQUESTED_BY_ANNOTATION)
+def read_note(
+    document: Mapping[str, Any],
+    guard: Mapping[str, Any] | None,
+    settled_s: int = SETTLED_S,
+    *,
+    annotation: str = REQUESTED_BY_ANNOTATION,
+) -> str:
+    """Whom a note on an object names, UNKNOWN without a guard that was there before it; both as the API gives them."""
+    metadata = document["metadata"]
+    noted = (metadata.get("annotations") or {}).get(annotation)
     if not noted or guard is None:
         return UNKNOWN
     try:
@@ -38,28 +45,45 @@ def name_requester(request: Mapping[str, Any], guard: Mapping[str, Any] | None, 
         made = parse_time(metadata["creationTimestamp"])
     except (KeyError, ValueError):
         return UNKNOWN
-    if made <= guarded_since:
-        return UNKNOWN
-    text = str(noted)
+    return UNKNOWN if made <= guarded_since else _shorten(str(noted))
+
+
+def _shorten(text: str) -> str:
     return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"
 
 
 class Requesters:
-    """Names requesters. `guard` is the path of the guard in the API; "": there is none, nobody is known."""
+    """Names requesters and authors. `guard` is the path of the guard in the API; "": there is none, nobody is known.
+    `own` is our own account's name in the API; "": no request is taken for a policy's.
+    """
 
-    def __init__(self, cluster: Cluster, guard: str, settled_s: int = SETTLED_S) -> None:
+    def __init__(self, cluster: Cluster, guard: str, own: str = "", settled_s: int = SETTLED_S) -> None:
         self._cluster = cluster
         self._guard = guard
+        self._own = own
         self._settled_s = settled_s
 
     async def find(self, request: Json) -> str:
-        """The name that the guard, or an earlier status of ours, vouches for; UNKNOWN where neither does."""
+        """The name that the guard, or an earlier status of ours, vouches for; UNKNOWN where neither does.
+
+        Of a request that we made for a policy: our own name and the author's.
+        """
         known = (request.get("status") or {}).get("requester")
         if known:
             return str(known)  # our own word, before a restart
+        name = await self._read(request, REQUESTED_BY_ANNOTATION)
+        author = (request["metadata"].get("annotations") or {}).get(POLICY_AUTHOR_ANNOTATION)
+        return _shorten(f"{name} for {author}") if author and name == self._own else name
+
+    async def find_author(self, policy: Json) -> str:
+        """Who wrote a policy's spec as it is; UNKNOWN where nobody vouches for it."""
+        return await self._read(policy, CHANGED_BY_ANNOTATION)
+
+    async def _read(self, document: Json, annotation: str) -> str:
         for tries in range(_TRIES if self._guard else 0):
             try:
-                return name_requester(request, await self._cluster.get(self._guard), self._settled_s)
+                guard = await self._cluster.get(self._guard)
+                return read_note(document, guard, self._settled_s, annotation=annotation)
             except ApiRefused as refusal:
                 log.warning("nobody vouches for requesters: %s", refusal)
                 return UNKNOWN

@@ -4,11 +4,21 @@ import copy
 from collections.abc import Iterator
 
 import pytest
-from fleetprof_api.pods import REQUESTED_BY_ANNOTATION
+from fleetprof_api.pods import CHANGED_BY_ANNOTATION, POLICY_AUTHOR_ANNOTATION, REQUESTED_BY_ANNOTATION
 from fleetprof_operator.kubernetes.cluster import Cluster
 from fleetprof_operator.profilerequests.requesters import UNKNOWN, Requesters
 from harness.kubernetes.api_server import ApiServer
-from harness.kubernetes.stolen_identities import BINDINGS, DENIED, HOOKS, OPERATOR, REQUESTS, must, profile_request
+from harness.kubernetes.documents.policies import with_value
+from harness.kubernetes.stolen_identities import (
+    BINDINGS,
+    DENIED,
+    HOOKS,
+    OPERATOR,
+    REQUESTS,
+    Json,
+    must,
+    profile_request,
+)
 from harness.waiting import wait_until
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
@@ -73,6 +83,42 @@ def test_no_requester_is_forged_while_the_webhook_is_away(server: ApiServer) -> 
         assert found.get(REQUESTED_BY_ANNOTATION) == by
         status, answer = server.call("PATCH", path, {"metadata": {"labels": {"a": "b"}}}, "guest")
         assert status == 200, answer
+
+
+@pytest.mark.attack
+@pytest.mark.usefixtures("without_webhook")
+def test_no_author_of_a_policy_is_forged_while_the_webhook_is_away(server: ApiServer) -> None:
+    """Neither on the policy, by whoever may write it, nor on a request that the operator has made."""
+    path = REQUESTS.replace("profilerequests", "profilepolicies")
+
+    def policy(name: str, by: str | None, mode: str = "DryRun") -> Json:
+        document = with_value("spec.mode", mode)
+        annotations = {CHANGED_BY_ANNOTATION: by} if by is not None else {}
+        return document | {"metadata": {"name": name, "annotations": annotations}}
+
+    status, answer = server.call("POST", path, policy("forged", "admin"), "guest")
+    assert status in DENIED, answer
+    assert "can be nobody else" in answer["message"]
+    must(server, "POST", path, policy("others", None))  # written by the administrator
+    place = f"{path}/others"
+    must(server, "PATCH", place, {"metadata": {"annotations": {"a": "b"}}})
+    named, merge = {"metadata": {"annotations": {CHANGED_BY_ANNOTATION: "guest"}}}, {"spec": {"mode": "Capture"}}
+    assert server.call("PATCH", place, named, "guest")[0] in DENIED  # takes no other's spec for their own
+    status, answer = server.call("PATCH", place, named | merge, "guest")
+    assert status == 200, answer
+    status, answer = server.call("PATCH", place, {"spec": {"mode": "DryRun"}})
+    assert status in DENIED, "the administrator's spec would be the guest's"
+    assert "can be nobody else" in answer["message"]
+    must(server, "DELETE", place)
+
+    request = profile_request("of-a-policy")
+    request["metadata"]["annotations"] = {POLICY_AUTHOR_ANNOTATION: "ada"}
+    assert server.call("POST", REQUESTS, request, account=OPERATOR)[0] == 201
+    for author in ("eve", None):
+        change = {"metadata": {"annotations": {POLICY_AUTHOR_ANNOTATION: author}}}
+        status, answer = server.call("PATCH", f"{REQUESTS}/of-a-policy", change, "guest")
+        assert status in DENIED, answer
+        assert "cannot be changed" in answer["message"]
 
 
 @pytest.mark.attack

@@ -137,6 +137,7 @@ class Scene:
             self.jobs,
             self.notifier,
             self.report_alerts,
+            find_author=self.find_author,
             count_bytes=lambda uid: 7,
             on_write=lambda kind: None,
             clock=lambda: self.now,
@@ -150,6 +151,9 @@ class Scene:
             clock=lambda: self.now,
         )
         self.engine.note(copy.deepcopy(self.api.policies[POLICY]))
+
+    async def find_author(self, policy: dict[str, Any]) -> str:
+        return f"the author of {policy['metadata']['uid']}"
 
     def tell(self, *jobs: str, name: str = "Low", started: str = "1") -> None:
         self.engine.take_alerts(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fleetprof_operator.injection.admission import InvalidReview, allow, read_head, read_review, refuse
-from fleetprof_operator.injection.requester import note_requester
+from fleetprof_operator.injection.requester import note_caller
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,7 +97,7 @@ def test_answers_have_the_form_that_the_api_server_wants() -> None:
 
 
 def noted(**changes: Any) -> Any:
-    answer = note_requester(read_review(json.dumps(review(**changes)).encode()))["response"]
+    answer = note_caller(read_review(json.dumps(review(**changes)).encode()))["response"]
     if not answer["allowed"]:
         return answer["status"]["message"]
     return json.loads(base64.b64decode(answer["patch"])) if "patch" in answer else []
@@ -140,3 +140,43 @@ def test_a_note_never_changes(before: str | None, after: str | None, expected: A
 
 def test_nobody_is_no_requester() -> None:
     assert "nobody could be noted" in noted(userInfo={})
+
+
+NOTED = "fleetprof.io/changed-by"
+AT = "/metadata/annotations/fleetprof.io~1changed-by"
+
+
+def policy(spec: str, author: str | None) -> dict[str, Any]:
+    annotations = {"a": "b"} | ({NOTED: author} if author is not None else {})
+    return {"metadata": {"annotations": annotations}, "spec": {"mode": spec}}
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    ("operation", "before", "after", "expected"),
+    [
+        ("CREATE", None, policy("Capture", None), [{"op": "add", "path": AT, "value": "ada"}]),
+        ("CREATE", None, policy("Capture", "eve"), [{"op": "replace", "path": AT, "value": "ada"}]),
+        ("UPDATE", policy("DryRun", "eve"), policy("Capture", "eve"), [{"op": "replace", "path": AT, "value": "ada"}]),
+        ("UPDATE", policy("DryRun", None), policy("Capture", None), [{"op": "add", "path": AT, "value": "ada"}]),
+        ("UPDATE", policy("DryRun", "eve"), policy("DryRun", "eve"), []),
+        ("UPDATE", policy("DryRun", "eve"), policy("DryRun", "bob"), [{"op": "replace", "path": AT, "value": "eve"}]),
+        ("UPDATE", policy("DryRun", "eve"), policy("DryRun", None), [{"op": "add", "path": AT, "value": "eve"}]),
+        ("UPDATE", policy("DryRun", None), policy("DryRun", "bob"), [{"op": "remove", "path": AT}]),
+    ],
+)
+def test_who_writes_a_policys_spec_is_noted_whatever_they_say(
+    operation: str, before: dict[str, Any] | None, after: dict[str, Any], expected: list[dict[str, Any]]
+) -> None:
+    resource = review()["request"]["resource"] | {"resource": "profilepolicies"}
+    more = {"oldObject": before} if before is not None else {}
+    assert noted(operation=operation, resource=resource, object=after, **more) == expected
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(("before", "after"), [(None, "eve"), ("ada", "eve")])
+def test_the_author_that_a_request_names_never_changes(before: str | None, after: str | None) -> None:
+    def named(author: str | None) -> dict[str, Any]:
+        return {"metadata": {"annotations": {} if author is None else {"fleetprof.io/policy-author": author}}}
+
+    assert "cannot be changed" in noted(operation="UPDATE", object=named(after), oldObject=named(before))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from fleetprof_api import keys
-from fleetprof_api.pods import ALERTS_ANNOTATION, POLICY_LABEL
+from fleetprof_api.pods import ALERTS_ANNOTATION, POLICY_AUTHOR_ANNOTATION, POLICY_LABEL
 from fleetprof_api.policy.stored import read_policies
 from fleetprof_operator.policies import engine
 from fleetprof_operator.policies.engine import MOST_ALERTS
@@ -69,6 +69,14 @@ async def test_two_alerts_about_one_job_make_one_capture_and_the_second_is_said(
     assert scene.reasons() == ["AlreadyCapturing"]
     assert [event["reason"] for event in scene.api.events] == ["AlreadyCapturing", "Captured", "MadeByPolicy"]
     assert (scene.status["fired"], scene.status["captured"], scene.status["suppressed"]) == (2, 1, 1)
+
+
+async def test_the_request_names_the_author_of_its_policy() -> None:
+    scene = Scene("llama")
+    scene.tell("llama")
+    await scene.turn()
+    (made,) = scene.api.requests.values()
+    assert made["metadata"]["annotations"] == {POLICY_AUTHOR_ANNOTATION: "the author of uid-1"}
 
 
 async def test_a_second_firing_is_suppressed_by_the_cooldown_and_then_made() -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.pods import REQUESTED_BY_ANNOTATION
+from fleetprof_api.pods import CHANGED_BY_ANNOTATION, POLICY_AUTHOR_ANNOTATION, REQUESTED_BY_ANNOTATION
 from fleetprof_api.process.log import JsonLines
 from fleetprof_operator.log import AUDIT, set_up_logging
 from fleetprof_operator.profilerequests.audit import tell_ended, tell_taken
 from fleetprof_operator.profilerequests.records import to_request
-from fleetprof_operator.profilerequests.requesters import UNKNOWN, Requesters, name_requester
+from fleetprof_operator.profilerequests.requesters import UNKNOWN, Requesters, read_note
 from fleetprof_operator.profilerequests.status import Fact
 from harness.kubernetes.scripted_cluster import ScriptedCluster
 
@@ -55,7 +55,7 @@ def guard(at: str) -> dict[str, Any]:
 def test_a_note_counts_when_its_request_is_younger_than_the_guard(
     request_: dict[str, Any], guarded: dict[str, Any] | None, expected: str
 ) -> None:
-    assert name_requester(request_, guarded) == expected
+    assert read_note(request_, guarded) == expected
 
 
 async def test_who_vouches_is_asked_once_and_a_name_told_before_stays() -> None:
@@ -67,6 +67,39 @@ async def test_who_vouches_is_asked_once_and_a_name_told_before_stays() -> None:
     request["status"] = {"requester": "grace"}
     assert await Requesters(cluster, GUARD).find(request) == "grace"
     assert cluster.calls == [f"GET {GUARD}", f"GET {GUARD}-gone"]
+
+
+OPERATOR = "system:serviceaccount:fleetprof-system:fleetprof-operator"
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    ("by", "at", "author", "expected"),
+    [
+        (OPERATOR, "2026-11-22T13:00:00Z", "ada", f"{OPERATOR} for ada"),
+        (OPERATOR, "2026-11-22T13:00:00Z", UNKNOWN, f"{OPERATOR} for {UNKNOWN}"),
+        (OPERATOR, "2026-11-22T13:00:00Z", None, OPERATOR),
+        ("eve", "2026-11-22T13:00:00Z", "ada", "eve"),  # whoever makes one of their own names nobody else
+        (OPERATOR, "2026-11-22T12:00:30Z", "ada", UNKNOWN),  # before the guard
+        (OPERATOR, "2026-11-22T13:00:00Z", "a" * 300, f"{OPERATOR} for {'a' * 300}"[:255] + "…"),
+    ],
+)
+async def test_a_request_of_a_policy_names_its_author(by: str, at: str, author: str | None, expected: str) -> None:
+    request = made(at, by=by)
+    if author is not None:
+        request["metadata"]["annotations"][POLICY_AUTHOR_ANNOTATION] = author
+    cluster = ScriptedCluster({GUARD: guard("2026-11-22T12:00:00Z")})
+    assert await Requesters(cluster, GUARD, OPERATOR).find(request) == expected
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    ("at", "expected"), [("2026-11-22T13:00:00Z", "ada"), ("2026-11-22T11:00:00Z", UNKNOWN)], ids=["younger", "older"]
+)
+async def test_the_author_of_a_policy_counts_when_it_is_younger_than_the_guard(at: str, expected: str) -> None:
+    policy = {"metadata": {"creationTimestamp": at, "annotations": {CHANGED_BY_ANNOTATION: "ada"}}}
+    cluster = ScriptedCluster({GUARD: guard("2026-11-22T12:00:00Z")})
+    assert await Requesters(cluster, GUARD, OPERATOR).find_author(policy) == expected
 
 
 @pytest.mark.attack

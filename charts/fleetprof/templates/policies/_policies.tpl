@@ -18,6 +18,11 @@ mutatingwebhookconfigurations/{{ include "fleetprof.name" . }}
 {{- end -}}
 {{- end }}
 
+{{/* CEL for what the annotation fleetprof.io/`note` of `of` (object, oldObject) says; '' where it has none. */}}
+{{- define "fleetprof.celNote" -}}
+(has({{ .of }}.metadata.annotations) && 'fleetprof.io/{{ .note }}' in {{ .of }}.metadata.annotations ? {{ .of }}.metadata.annotations['fleetprof.io/{{ .note }}'] : '')
+{{- end }}
+
 {{/*
 CEL for "`path` is as `value`, as far as that says": takes both. Fields that Kubernetes adds are left alone; a list has
 the same items and no more. Maps whose keys are anybody's are no fields.
