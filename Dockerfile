@@ -1,6 +1,6 @@
 # The four images: docker build --target operator|sidecar|analyzer|webui . (before webui: make webui)
 # Dependencies are exactly those of uv.lock, by hash. What is built in changes less often than our code and comes first.
-ARG BASE=docker.io/library/python:3.11-slim-bookworm
+ARG BASE=docker.io/library/python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 
 # What is to be installed, without the settings of tools: with those, each of their changes would install all anew.
 FROM ${BASE} AS project

@@ -173,6 +173,9 @@ lint: base webui  ## Check style, types, who imports whom, and that generated fi
 	$(PYTHON) bench/benchmarks_page.py --check
 	.ci/actionlint
 
+audit: base  ## Ask the advisories of PyPI and npm about all that is pinned
+	.ci/audit
+
 bench: torch  ## Measure what we claim against named peers; the table goes to bench/results/
 	$(PYTHON) bench/run.py
 
@@ -241,4 +244,4 @@ base:  ## Install all commands into .venv, without PyTorch
 torch:  ## Install all commands and PyTorch into .venv (5 GB)
 	$(UV) sync --frozen --all-extras
 
-.PHONY: harmless nightly nightly-older nightly-gitops nightly-operator nightly-e2e $(BUILDS) $(TESTS) part/jobs part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-modules bench-real fuzz generate webui clean base torch bench-ui screenshots
+.PHONY: audit harmless nightly nightly-older nightly-gitops nightly-operator nightly-e2e $(BUILDS) $(TESTS) part/jobs part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-modules bench-real fuzz generate webui clean base torch bench-ui screenshots

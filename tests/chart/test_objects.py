@@ -156,6 +156,18 @@ def test_the_operators_role_is_an_annotation_of_its_account() -> None:
     }
 
 
+def test_the_bundled_store_s_image_comes_from_any_registry() -> None:
+    values = (*VALUE_SETS["bundled store"], "store.bundled.registry=mirror.example:5000/ghcr")
+    deployments = render(values).of_kind("Deployment")
+    images = {
+        container["image"]
+        for name, deployment in deployments.items()
+        if "-store" in name
+        for container in deployment["spec"]["template"]["spec"]["containers"]
+    }
+    assert images == {"mirror.example:5000/ghcr/versity/versitygw:v1.8.0"}
+
+
 def test_the_bundled_store_s_credentials_are_random_and_stay_with_its_data() -> None:
     def secret(name: str, *options: str, of: str = "fleetprof-store") -> dict[str, Any]:
         return render(VALUE_SETS[name], *options).one("Secret", of)

@@ -15,6 +15,8 @@ from typing import Final, Protocol
 from cluster.places import CACHE
 from cluster.refusal import ClusterFailure, NoCluster
 
+BASE: Final = "docker.io/library/python:3.11-slim-bookworm"
+"""The base of our images by its name on this machine; the Dockerfile pins the published one by its digest."""
 _STORE: Final = CACHE / "images"
 _CERTIFICATES: Final = Path("/etc/ssl/certs")
 
@@ -83,6 +85,7 @@ class Buildah:
         authority = ["--volume", f"{_CERTIFICATES}:{_CERTIFICATES}:ro"] if _CERTIFICATES.is_dir() else []
         known = ("PIP_CERT", "SSL_CERT_FILE")
         arguments = [word for key in known if key in os.environ for word in ("--build-arg", f"{key}={os.environ[key]}")]
+        arguments += ["--build-arg", f"BASE={BASE}"]  # by its name here, whether it was pulled or made
         pull = ["--layers", "--pull-never", "--quiet"]
         words = [*pull, *network, *authority, *arguments, *stage, "--tag", name, "--file", str(file), str(context)]
         run(*self.command, "bud", *words)
