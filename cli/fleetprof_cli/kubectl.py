@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "list": "List the captures there are.",
     "top": "Show what the running jobs do now, or the ranks of one.",
     "report": "Show the report of a capture.",
+    "ui": "Open the web UI of the cluster in the browser.",
     "diff": "Compare two captures of a job, before and after a change.",
     "traces": "Fetch the traces of a capture into a folder.",
     "cancel": "Cancel captures that have not ended.",

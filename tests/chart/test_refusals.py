@@ -59,7 +59,10 @@ IMPOSSIBLE = {
         (*OIDC, "webui.url="),
         ["webui.url", "http://localhost:8770"],
     ),
-    "a web UI that is open to everybody": (WEBUI, ["webui.enabled", "webui.oidc.issuerUrl", "webui.proxy"]),
+    "a web UI that is open to everybody": (
+        WEBUI,
+        ["webui.enabled", "webui.kubectl=true", "webui.oidc.issuerUrl", "webui.proxy"],
+    ),
     "a provider without a client": ((*OIDC, "webui.oidc.clientId="), ["webui.oidc.clientId"]),
     "a proxy without proof": ((*PROXY, "webui.proxy.audience="), ["without proof", "webui.proxy.audience"]),
     "provider and proxy": ((*OIDC, "webui.proxy.jwtHeader=X-Identity"), ["webui.oidc.issuerUrl", "excludes"]),

@@ -41,12 +41,14 @@ def create_application(
     hosts: Collection[str],
     look_every_s: float | None = None,
     metrics: bool = True,
+    forwarded: bool = False,
     static: Path = STATIC,
 ) -> FastAPI:
     """The application for `service`; with None it can only be described.
 
     `hosts` are the values of the Host header that are ours, with their port. `look_every_s` None: the catalog stays as
-    it is. `metrics`: whether they are at the same port.
+    it is. `metrics`: whether they are at the same port. `forwarded`: people
+    may come by a port that they forward.
     """
 
     @asynccontextmanager
@@ -78,7 +80,7 @@ def create_application(
     _add_errors(app)
     app.openapi = lambda: make_document(app)  # type: ignore[method-assign]
     app.add_middleware(Pages, folder=static)
-    app.add_middleware(Guard, hosts=hosts, metrics=app.state.metrics)
+    app.add_middleware(Guard, hosts=hosts, metrics=app.state.metrics, forwarded=forwarded)
     return app
 
 

@@ -19,6 +19,8 @@ REQUESTS_GROUP: Final = "fleetprof.io"
 REQUESTS_PLURAL: Final = "profilerequests"
 AUTHENTICATED: Final = "system:authenticated"
 """The group that the API server puts everybody in whom it knows."""
+SELF_REVIEW_PATH: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+SELF_REVIEW: Final[Json] = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 
 _CALL_S: Final = 15.0
 _MOST_CONNECTIONS: Final = 64

@@ -117,7 +117,7 @@ def test_the_port_is_forwarded_and_only_the_store_has_the_reader_s_keys(
     assert kubectl.commands() == [
         f"{there} get service fleetprof-store -o json",
         f"{there} get secret reader -o json",
-        f"{there} port-forward service/fleetprof-store :7071",
+        f"{there} port-forward --address=127.0.0.1 service/fleetprof-store :7071",
     ]
 
 

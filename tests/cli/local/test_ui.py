@@ -175,11 +175,11 @@ def test_the_token_is_on_no_command_line_and_in_no_file_of_others(
     state.prepare()
     address = "http://127.0.0.1:8770/#token=a&b<c"
     for _ in range(2):
-        assert open_in_browser(state, address)
+        assert open_in_browser(state.path, address)
     assert given[0].startswith("file:///")
     assert "token=" not in given[0]
     page = Path(given[0].removeprefix("file://"))
     assert (page.stat().st_mode & 0o777, page.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     assert 'content="0; url=http://127.0.0.1:8770/#token=a&amp;b&lt;c"' in page.read_text()
-    forget_page(state)
+    forget_page(state.path)
     assert not page.exists()

@@ -163,6 +163,7 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         *OIDC[len(S3) :],
         "webui.url=http://localhost:8770",
     ),
+    "web UI by kubectl": (*S3, "webui.enabled=true", "webui.kubectl=true", "webui.writes=token"),
     "web UI behind a proxy": (
         *PROXY,
         "webui.replicas=3",

@@ -1,4 +1,4 @@
-"""People in a cluster: recognised by their session or by the proxy, with the rights that the API server gives them.
+"""People in a cluster: recognised by a session or by the proxy, with the rights that the API server gives them.
 
 Guarantees: rights are asked for with each request, and again and again while a stream runs; of one namespace `get` is
 asked, for lists `list` in every namespace that has captures, telemetry or policies; what cannot be asked is not
@@ -17,47 +17,53 @@ from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from starlette.requests import Request
 from starlette.responses import Response
 
+from fleetprof_webui.access.kubectl import NEXT_STEP, KubectlSignIn
 from fleetprof_webui.access.proxy import Proxy, refuse_identity_headers
 from fleetprof_webui.access.reviews import Reviews
 from fleetprof_webui.access.sessions import Sessions
 from fleetprof_webui.access.sign_in import SESSION_COOKIE, START_PATH, ProviderSignIn, forget
 from fleetprof_webui.access.subject import Subject
 from fleetprof_webui.access.viewer import SeenSubject, Viewer
-from fleetprof_webui.kubernetes_api import Json, KubernetesApi
+from fleetprof_webui.kubernetes_api import SELF_REVIEW, SELF_REVIEW_PATH, Json, KubernetesApi
 
 Writes = Literal["none", "token", "impersonate"]
 """In whose name captures are asked for: nobody's, with the person's own token, or as the person by impersonation."""
 
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-_SELF: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 audit = logging.getLogger("fleetprof.audit")
 
 
 class ClusterAccess:
-    """Recognises people by `doorway`.
+    """Recognises people by `doorway`, and by `kubectl` where that is there; one of them is.
 
     `list_namespaces` blocks; it gives those that have captures, telemetry or policies.
     """
 
     def __init__(
         self,
-        doorway: Sessions | Proxy,
+        doorway: Sessions | Proxy | None,
         api: KubernetesApi,
         reviews: Reviews,
         list_namespaces: Callable[[], Collection[str]],
         *,
         writes: Writes,
         sign_in: ProviderSignIn | None = None,
+        kubectl: KubectlSignIn | None = None,
     ) -> None:
         self._doorway = doorway
         self._sign_in = sign_in
+        self._kubectl = kubectl
         self._api = api
         self._reviews = reviews
         self._list_namespaces = list_namespaces
         self._writes = writes
-        self.mode = "oidc" if isinstance(doorway, Sessions) else "proxy"
-        self.next_step = f"sign in: {START_PATH}" if self.mode == "oidc" else "come through the proxy that signs you in"
+        if doorway is None:
+            self._mode, self.next_step = "kubectl", NEXT_STEP
+        elif isinstance(doorway, Sessions):
+            self._mode, self.next_step = "oidc", f"sign in: {START_PATH}"
+        else:
+            self._mode, self.next_step = "proxy", "come through the proxy that signs you in"
 
     async def identify(self, request: Request) -> Viewer | None:
         """Who sent this request, and what of its namespaces they may read. Raises RequestRefused (400, 503)."""
@@ -69,13 +75,22 @@ class ClusterAccess:
             permitted = await self._find_permitted(subject, "list", None)
         else:
             permitted = await self._find_permitted(subject, "get", named)
-        return Viewer(subject.name, subject.groups, self.mode, permitted, self._writes != "none")
+        mode = "kubectl" if self.came_by_kubectl(request) else self._mode
+        return Viewer(subject.name, subject.groups, mode, permitted, self._writes != "none")
 
     def find_token(self, request: Request) -> str | None:
         """The token of a person who was recognised."""
+        if self._kubectl is not None and (token := self._kubectl.read_token(request)):
+            return token
+        if self._doorway is None:
+            return None
         if isinstance(self._doorway, Proxy):
             return self._doorway.read_token(request)
         return self._doorway.read_token(request.cookies.get(SESSION_COOKIE, ""))
+
+    def came_by_kubectl(self, request: Request) -> bool:
+        """Whether the person's token is the API server's own."""
+        return self._kubectl is not None and self._kubectl.find(request) is not None
 
     async def see_subject(self, request: Request, viewer: Viewer) -> SeenSubject:
         """As the API server sees them: by their token, or impersonated. Where it knows neither, as we map them."""
@@ -92,12 +107,14 @@ class ClusterAccess:
         problem = "" if name == viewer.name else f"this service calls you {viewer.name}: its claim settings are wrong"
         return SeenSubject(name, tuple(user_info.get("groups") or ()), "API server", problem)
 
-    def exchange(self, _token: str, _request: Request, _response: Response) -> bool:
-        """One-time tokens are local mode's."""
-        return False
+    def exchange(self, token: str, request: Request, response: Response) -> bool:
+        """Opens a session for a one-time token of `kubectl fleetprof ui`; False where the token is worth nothing."""
+        return self._kubectl is not None and self._kubectl.open(token, request, response)
 
     def end(self, request: Request, response: Response) -> None:
         """Ends the session of this request; a proxy's sessions are its own."""
+        if self._kubectl is not None and self._kubectl.end(request, response):
+            return
         if isinstance(self._doorway, Sessions):
             subject = self._doorway.end(request.cookies.get(SESSION_COOKIE, ""))
             if subject is not None:
@@ -105,19 +122,22 @@ class ClusterAccess:
             forget(response, SESSION_COOKIE)
 
     async def _review_self(self, request: Request, viewer: Viewer) -> Json:
-        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-        if self._writes == "impersonate":
-            return await self._api.call_as_person(viewer.name, viewer.groups, "POST", _SELF, review)
-        return await self._api.call_as_bearer(self.find_token(request) or "", "POST", _SELF, review)
+        if self._writes == "impersonate" and viewer.mode != "kubectl":
+            return await self._api.call_as_person(viewer.name, viewer.groups, "POST", SELF_REVIEW_PATH, SELF_REVIEW)
+        return await self._api.call_as_bearer(self.find_token(request) or "", "POST", SELF_REVIEW_PATH, SELF_REVIEW)
 
     async def find_way_out(self) -> str:
         """The provider's, where it says that it has one."""
         return await self._sign_in.find_way_out() if self._sign_in else ""
 
     async def _recognise(self, request: Request) -> Subject | None:
+        if self._kubectl is not None and (subject := self._kubectl.find(request)) is not None:
+            return subject
         if isinstance(self._doorway, Proxy):
             return await self._doorway.recognise(request)
         refuse_identity_headers(request)
+        if self._doorway is None:
+            return None
         return self._doorway.find(request.cookies.get(SESSION_COOKIE, ""))
 
     async def _find_permitted(

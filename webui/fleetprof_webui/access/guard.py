@@ -8,6 +8,7 @@ Sources: OWASP cheat sheets on CSRF and on DNS rebinding; CSP level 3.
 
 import json
 import logging
+import re
 import time
 from collections.abc import Collection
 from http import HTTPStatus
@@ -39,17 +40,27 @@ _HEADERS: Final = {
 }
 _REFUSALS: Final = frozenset({400, 401, 403})
 _MOST_PATH: Final = 300
+_FORWARDED: Final = re.compile(r"127\.0\.0\.1:[0-9]{1,5}")
 
 audit = logging.getLogger("fleetprof.audit")
 
 
-class Guard:
-    """ASGI middleware around the whole application. `hosts` are the values of Host that are ours."""
+def is_forwarded(host: str) -> bool:
+    """Whether this value of Host is that of a port that somebody forwards to us from their own machine."""
+    return _FORWARDED.fullmatch(host) is not None
 
-    def __init__(self, app: ASGIApp, *, hosts: Collection[str], metrics: Metrics) -> None:
+
+class Guard:
+    """ASGI middleware around the whole application.
+
+    `hosts` are the values of Host that are ours; `forwarded`: so is a port of loopback, which no page can rebind to us.
+    """
+
+    def __init__(self, app: ASGIApp, *, hosts: Collection[str], metrics: Metrics, forwarded: bool = False) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
         self._metrics = metrics
+        self._forwarded = forwarded
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers, or hands on to the application."""
@@ -76,7 +87,7 @@ class Guard:
     def _refuse(self, scope: Scope) -> RequestRefused | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
-        if host not in self._hosts:
+        if host not in self._hosts and not (self._forwarded and is_forwarded(host)):
             return RequestRefused(
                 HTTPStatus.BAD_REQUEST,
                 "this service is not known by that name",

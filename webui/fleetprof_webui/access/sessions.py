@@ -5,6 +5,7 @@ what lies here opens no session and reveals no token; a session ends at its time
 is bounded, of one person and of all. Sources: OWASP, Session Management; RFC 5869.
 """
 
+import hashlib
 import secrets
 import threading
 import time
@@ -30,6 +31,7 @@ class _Session:
     subject: Subject
     ends_unix_s: float
     sealed: bytes
+    digest: bytes
 
 
 class Sessions:
@@ -47,7 +49,7 @@ class Sessions:
         sealed = nonce + AESGCM(_derive(session_id, b"token")).encrypt(nonce, token.encode(), None)
         with self._lock:
             self._drop(subject)
-            self._open[_derive(session_id, b"place")] = _Session(subject, ends_unix_s, sealed)
+            self._open[_derive(session_id, b"place")] = _Session(subject, ends_unix_s, sealed, _digest(token))
         return session_id
 
     def find(self, session_id: str) -> Subject | None:
@@ -68,6 +70,13 @@ class Sessions:
         with self._lock:
             session = self._open.pop(_derive(session_id, b"place"), None)
         return session.subject if session else None
+
+    def end_all_of(self, token: str) -> None:
+        """Ends each session that was opened with this token."""
+        digest = _digest(token)
+        with self._lock:
+            for place in [place for place, each in self._open.items() if each.digest == digest]:
+                del self._open[place]
 
     def _find(self, session_id: str) -> _Session | None:
         if not session_id or len(session_id) > _MOST_ID:
@@ -90,6 +99,10 @@ class Sessions:
             del self._open[place]
         while len(self._open) >= _MOST_SESSIONS:
             self._open.popitem(last=False)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
 
 
 def _derive(session_id: str, purpose: bytes) -> bytes:

@@ -48,7 +48,8 @@ class ClusterCaptures:
     def open_door(self, request: Request, viewer: Viewer) -> CaptureRequests | None:
         """For the person who sent this request; None where their token is not here any more."""
         namespace = str(request.path_params.get("namespace", ""))
-        if self._writes == "impersonate":
+        # Who came with a Kubernetes token needs nobody to stand in for them.
+        if self._writes == "impersonate" and viewer.mode != "kubectl":
             return _Door(self._api, self._reviews, self._catalog, viewer, None, namespace)
         token = self._access.find_token(request)
         return _Door(self._api, self._reviews, self._catalog, viewer, token, namespace) if token else None

@@ -53,7 +53,7 @@ async def serve(settings: Settings, store: Store) -> None:
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, end)
-    log.info("people come to %s", settings.public_url)
+    log.info("people come to %s", settings.public_url or "forwarded ports: kubectl fleetprof ui")
     try:
         await asyncio.gather(*(server.serve() for server in servers))
     finally:

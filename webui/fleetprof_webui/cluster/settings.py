@@ -24,14 +24,16 @@ from fleetprof_webui.telemetry.prometheus import PrometheusSettings, check_match
 EXIT_CODES: Final = "0 ended as asked (SIGTERM, SIGINT); 2 wrong settings; 1 an error of its own"
 _ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _NO_WAY: Final = (
-    "nothing says who may look: set --oidc-issuer-url and --oidc-client-id, or --proxy-jwt-header, --proxy-jwks-url, "
+    "nothing says who may look: set --kubectl-sign-in (people come by kubectl fleetprof ui), or "
+    "--oidc-issuer-url and --oidc-client-id, or --proxy-jwt-header, --proxy-jwks-url, "
     "--proxy-jwt-issuer and --proxy-jwt-audience (docs/webui-access.md); this service is never open to everybody"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that the service is told from outside. One of `provider` and `proxy` is there."""
+    """Everything that the service is told from outside. One of `provider`, `proxy` and
+    `kubectl_sign_in` is there; `public_url` is "" where people come by kubectl alone."""
 
     store: StoreLocation
     catalog_url: str
@@ -42,6 +44,7 @@ class Settings:
     look_every_s: float
     provider: Provider | None
     proxy: ProxyKeys | None
+    kubectl_sign_in: bool
     names: ClaimNames
     writes: Writes
     signs_traces: bool
@@ -57,7 +60,13 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser = SettingsParser("fleetprof-webui", "The web UI in a cluster.", environment, exit_codes=EXIT_CODES)
     parser.setting("store", required=True, metavar="LOCATION", help="s3://bucket/prefix?endpoint=…, as the operator's")
     parser.setting("catalog", required=True, metavar="URL", help="postgresql://USER@HOST/NAME or sqlite:///FILE")
-    parser.setting("public-url", required=True, metavar="URL", help="the address by which browsers know this service")
+    parser.setting(
+        "public-url",
+        default="",
+        metavar="URL",
+        help="the address by which browsers know this service; not needed with --kubectl-sign-in alone",
+    )
+    parser.switch("kubectl-sign-in", help="let people in who come by `kubectl fleetprof ui` with their own token")
     parser.setting(
         "listen", default="0.0.0.0:8770", metavar="HOST:PORT", help="where browsers, or their proxy, connect"
     )
@@ -118,10 +127,12 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
 
 def _check(given: argparse.Namespace) -> Settings:
     provider, proxy = _read_provider(given), _read_proxy(given)
-    if provider is None and proxy is None:
+    if provider is None and proxy is None and not given.kubectl_sign_in:
         raise ValueError(_NO_WAY)
     if provider is not None and proxy is not None:
         raise ValueError("--oidc-issuer-url and --proxy-jwt-header exclude each other")
+    if not given.public_url and (provider is not None or proxy is not None):
+        raise ValueError("--public-url: must be set: it is where people come back to when they have signed in")
     try:
         store = parse_location(given.store)
     except ValueError as error:
@@ -133,13 +144,14 @@ def _check(given: argparse.Namespace) -> Settings:
     return Settings(
         store=store,
         catalog_url=given.catalog,
-        public_url=_read_public_url(given.public_url),
+        public_url=_read_public_url(given.public_url) if given.public_url else "",
         listen=_read_address("--listen", given.listen),
         http_listen=_read_address("--http-listen", given.http_listen),
         metrics_listen=_read_address("--metrics-listen", given.metrics_listen),
         look_every_s=float(given.look_every_seconds),
         provider=provider,
         proxy=proxy,
+        kubectl_sign_in=given.kubectl_sign_in,
         names=ClaimNames(
             issuer=provider.issuer if provider else given.proxy_jwt_issuer,
             username_claim=given.username_claim,

@@ -7,9 +7,12 @@ from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 from fleetprof_store.base import Store
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fleetprof_webui.access.cluster import ClusterAccess
+from fleetprof_webui.access.guard import is_forwarded
+from fleetprof_webui.access.kubectl import KubectlSignIn
 from fleetprof_webui.access.proxy import Proxy
 from fleetprof_webui.access.reviews import Reviews
 from fleetprof_webui.access.sessions import Sessions
@@ -20,7 +23,7 @@ from fleetprof_webui.cluster.captures import ClusterCaptures
 from fleetprof_webui.cluster.settings import Settings
 from fleetprof_webui.kubernetes_api import KubernetesApi
 from fleetprof_webui.reports.reading import ReportReader
-from fleetprof_webui.routes import health, sign_in
+from fleetprof_webui.routes import health, kubectl, sign_in
 from fleetprof_webui.service import Service
 from fleetprof_webui.telemetry.prometheus import Prometheus
 
@@ -42,12 +45,22 @@ def make_site(
 ) -> ClusterSite:
     """Nothing listens yet."""
     sessions = Sessions()
-    doorway = Proxy(settings.proxy, settings.names) if settings.proxy is not None else sessions
+    doorway: Sessions | Proxy | None = Proxy(settings.proxy, settings.names) if settings.proxy is not None else None
     signing_in = None
+    by_kubectl = KubectlSignIn(api) if settings.kubectl_sign_in else None
     if settings.provider is not None:
+        doorway = sessions
         signing_in = ProviderSignIn(settings.provider, settings.names, sessions, settings.public_url)
     reviews = Reviews(api)
-    access = ClusterAccess(doorway, api, reviews, catalog.namespaces, writes=settings.writes, sign_in=signing_in)
+    access = ClusterAccess(
+        doorway,
+        api,
+        reviews,
+        catalog.namespaces,
+        writes=settings.writes,
+        sign_in=signing_in,
+        kubectl=by_kubectl,
+    )
     personal = None if settings.writes == "none" else ClusterCaptures(api, reviews, access, catalog, settings.writes)
     service = Service(
         store=store,
@@ -60,32 +73,49 @@ def make_site(
         signs_traces=settings.signs_traces,
     )
     app = create_application(
-        service, hosts=_list_hosts(settings.public_url), look_every_s=settings.look_every_s, metrics=False
+        service,
+        hosts=_list_hosts(settings.public_url),
+        look_every_s=settings.look_every_s,
+        metrics=False,
+        forwarded=by_kubectl is not None,
     )
     if signing_in is not None:
         app.state.sign_in = signing_in
         app.include_router(sign_in.router)
+    if by_kubectl is not None:
+        app.state.kubectl = by_kubectl
+        app.include_router(kubectl.router)
     probes, metrics = (FastAPI(docs_url=None, redoc_url=None, openapi_url=None) for _ in range(2))
     for other, router in ((probes, health.router), (metrics, health.metrics_router)):
         other.state.service, other.state.metrics = service, app.state.metrics
         other.include_router(router)
-    return ClusterSite(_PublicScheme(app, urlsplit(settings.public_url).scheme), probes, metrics, sessions)
+    pages = _PublicScheme(app, urlsplit(settings.public_url).scheme, forwarded=by_kubectl is not None)
+    return ClusterSite(pages, probes, metrics, sessions)
 
 
 class _PublicScheme:
-    """TLS ends before us: requests have the scheme by which browsers know us, whatever a header says."""
+    """TLS ends before us: requests have the scheme by which browsers know us, whatever a header says.
 
-    def __init__(self, app: ASGIApp, scheme: str) -> None:
+    A port that somebody forwards has none.
+    """
+
+    def __init__(self, app: ASGIApp, scheme: str, *, forwarded: bool) -> None:
         self._app = app
+        self._forwarded = forwarded
         self._scheme = scheme
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes the request on to the application."""
-        await self._app({**scope, "scheme": self._scheme} if scope["type"] == "http" else scope, receive, send)
+        if scope["type"] == "http":
+            forwarded = self._forwarded and is_forwarded(Headers(scope=scope).get("host", ""))
+            scope = {**scope, "scheme": "http" if forwarded else self._scheme}
+        await self._app(scope, receive, send)
 
 
 def _list_hosts(public_url: str) -> Collection[str]:
     """The values of Host that are ours: browsers leave the usual port out."""
+    if not public_url:
+        return []
     parts = urlsplit(public_url)
     usual = _PORTS[parts.scheme]
     if parts.port in (None, usual):

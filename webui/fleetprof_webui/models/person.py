@@ -16,7 +16,10 @@ class Whoami(Model):
     problem: Annotated[str, Meta(description='what is wrong with how they are known; ""')]
     mode: Annotated[
         str,
-        Meta(description="local: this machine's user, by a one-time token; oidc: signed in; proxy: by a proxy's token"),
+        Meta(
+            description="local: this machine's user, by a one-time token; oidc: signed in; proxy: by a proxy's token; "
+            "kubectl: by kubectl fleetprof ui"
+        ),
     ]
     namespaces: Annotated[list[str] | None, Meta(description="that they may read; null: all")]
     may_capture: Annotated[bool, Meta(description="this service takes captures by this person")]
@@ -24,7 +27,7 @@ class Whoami(Model):
 
 
 class SignIn(Model):
-    """The one-time token of an address that `fleetprof ui` printed."""
+    """The one-time token of an address that `fleetprof ui` or `kubectl fleetprof ui` opened."""
 
     token: Annotated[str, Meta(max_length=256)]
 

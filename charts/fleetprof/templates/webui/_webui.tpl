@@ -4,7 +4,7 @@
 {{- define "fleetprof.reportUrl" -}}
 {{- if .Values.operator.reportUrl -}}
 {{- .Values.operator.reportUrl -}}
-{{- else if .Values.webui.enabled -}}
+{{- else if and .Values.webui.enabled .Values.webui.url -}}
 {{- .Values.webui.url }}/reports/{namespace}/{uid}
 {{- end -}}
 {{- end }}
@@ -15,10 +15,12 @@
 {{- if and .Values.webui.enabled (not $catalog.postgresSecret) (eq $catalog.persistence "Volume") -}}true{{- end -}}
 {{- end }}
 
-{{/* The port of what tells it who people are, for the network policy. */}}
+{{/* The port of what tells it who people are, for the network policy; empty: the API server alone does. */}}
 {{- define "fleetprof.identityPort" -}}
-{{- $host := (.Values.webui.oidc.issuerUrl | default .Values.webui.proxy.jwksUrl | urlParse).host -}}
+{{- with .Values.webui.oidc.issuerUrl | default .Values.webui.proxy.jwksUrl -}}
+{{- $host := (urlParse .).host -}}
 {{- regexFind "[0-9]+$" (regexFind ":[0-9]+$" $host) | default "443" -}}
+{{- end -}}
 {{- end }}
 
 {{/* The port of its Prometheus, for the network policy; empty: there is none. */}}
@@ -39,8 +41,14 @@
   value: 0.0.0.0:8080
 - name: FLEETPROF_METRICS_LISTEN
   value: 0.0.0.0:8082
+{{- with $webui.url }}
 - name: FLEETPROF_PUBLIC_URL
-  value: {{ $webui.url | quote }}
+  value: {{ . | quote }}
+{{- end }}
+{{- if $webui.kubectl }}
+- name: FLEETPROF_KUBECTL_SIGN_IN
+  value: "true"
+{{- end }}
 - name: FLEETPROF_CATALOG
   {{- if $webui.catalog.postgresSecret }}
   valueFrom:

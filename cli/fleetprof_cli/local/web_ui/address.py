@@ -1,4 +1,4 @@
-"""The address of the local web UI, handed to people and to their browser.
+"""The address of a web UI on loopback, handed to people and to their browser.
 
 Guarantees: the token in it is on no command line, which every user of the machine can read: the browser is given the
 name of a file that this user alone can read, and the file leads it on.
@@ -10,7 +10,6 @@ import pwd
 import webbrowser
 from pathlib import Path
 
-from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import say
 
 _PAGE = """<!doctype html>
@@ -20,9 +19,9 @@ _PAGE = """<!doctype html>
 """
 
 
-def open_in_browser(state: StateDirectory, address: str) -> bool:
+def open_in_browser(folder: Path, address: str) -> bool:
     """Starts a browser that goes to the address; False where none could be started. The file stays until `forget`."""
-    path = _page(state)
+    path = _page(folder)
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -30,9 +29,9 @@ def open_in_browser(state: StateDirectory, address: str) -> bool:
     return webbrowser.open(path.as_uri())
 
 
-def forget_page(state: StateDirectory) -> None:
+def forget_page(folder: Path) -> None:
     """Removes what `open_in_browser` left: its token opens nothing any more."""
-    _page(state).unlink(missing_ok=True)
+    _page(folder).unlink(missing_ok=True)
 
 
 def warn_of_squatter(user: int | None, port: int) -> None:
@@ -46,5 +45,5 @@ def warn_of_squatter(user: int | None, port: int) -> None:
     say(f"port {port} belongs to another user ({name}): what answers there is not yours; use the address above alone")
 
 
-def _page(state: StateDirectory) -> Path:
-    return state.path.absolute() / "open-web-ui.html"
+def _page(folder: Path) -> Path:
+    return folder.absolute() / "open-web-ui.html"

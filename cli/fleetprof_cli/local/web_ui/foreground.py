@@ -52,12 +52,12 @@ async def _serve(
             address = site.make_address()
             say(f"the captures in {location.address()}, for you alone: {address}")
             warn_of_squatter(site.squatter, USUAL_PORT)
-            if opens_browser and not await asyncio.to_thread(open_in_browser, state, address):
+            if opens_browser and not await asyncio.to_thread(open_in_browser, state.path, address):
                 say("no browser could be started: open the address yourself")
             try:
                 await stop.wait()
             finally:
-                forget_page(state)
+                forget_page(state.path)
     except OSError as error:
         raise Failure(
             f"cannot listen on 127.0.0.1:{port}: {error.strerror or error}",
