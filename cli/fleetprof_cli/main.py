@@ -13,9 +13,9 @@ from fleetprof_cli.command_table import Commands
 
 # The order is the order of use; the text is what `fleetprof --help` shows without loading the command.
 COMMANDS: Final = {
-    "up": "Start the hub, the object store, the analysis and the web UI on this machine.",
     "run": "Run a training command so that it can be captured.",
     "capture": "Capture a few iterations of a running job on every rank.",
+    "up": "Start the hub, the object store, the analysis and the web UI on this machine, to stay.",
     "list": "List the jobs that can be captured and the captures there are.",
     "top": "Show what the running jobs do now, or the ranks of one.",
     "stacks": "Show where every rank of a job is at this moment, also of a job that hangs.",
@@ -48,7 +48,6 @@ def main() -> None:
     """Capture the same few iterations on every rank of a running PyTorch job, and see where the time went.
 
     \b
-    In one terminal:  fleetprof up
     Start the job:    fleetprof run -- torchrun --nproc-per-node 4 train.py
     While it trains:  fleetprof capture
     """

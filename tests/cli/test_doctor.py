@@ -373,7 +373,7 @@ def test_the_command_says_it_in_json_and_in_its_code(
     assert (result.returncode, document["ok"]) == (1, False)
     found = {check["name"]: check for check in document["checks"]}
     assert found["interpreter"]["verdict"] == "fail"
-    advice = f"start it in another terminal: fleetprof up --state {state.path}"
+    advice = f"it starts with a job, or in another terminal: fleetprof up --state {state.path}"
     assert found["hub"]["advice"] == advice
     text = fleetprof("doctor", "--python", str(tmp_path / "none")).stdout
     assert "fail interpreter: " in text

@@ -68,7 +68,7 @@ def test_output_that_cannot_be_written_is_one_sentence(
 def test_a_job_runs_where_nobody_can_be_told(environment: dict[str, str]) -> None:
     with FULL.open("w") as full:
         result = subprocess.run(
-            [*COMMAND, "run", "--", "sh", "-c", "echo trained; exit 3"],
+            [*COMMAND, "run", "--no-hub", "--", "sh", "-c", "echo trained; exit 3"],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=full,

@@ -1,6 +1,6 @@
 """How the processes of one user find the hub of local mode, and know that it is that user's.
 
-    hub.json       how to reach it (`HubRecord`); there while `fleetprof up` runs
+    hub.json       how to reach it (`HubRecord`); there while one runs
     token          what every client and sidecar shows to it
     hub.sock       gRPC, unless it listens on the network
     uploads.sock   the signed PUTs, likewise
@@ -47,6 +47,7 @@ class HubRecord(msgspec.Struct, kw_only=True, frozen=True):
     started_unix_ns: int
     ca_file: str = ""  # PEM file to check the server at HOST:PORT with
     host_name: str = ""  # of the machine that it runs on
+    version: str = ""
 
     def is_socket(self) -> bool:
         """Tells whether it listens in the state directory, so for its own machine only."""
@@ -133,7 +134,7 @@ def check_token(text: str, where: Path) -> str:
 def read_authority(record: HubRecord) -> bytes:
     """The certificates that a hub on the network is checked with. Raises HubAway, OSError."""
     if not record.ca_file:
-        raise HubAway(f"no certificate is named for the hub at {record.address}; start `fleetprof up` again")
+        raise HubAway(f"no certificate is named for the hub at {record.address}; start it again")
     return Path(record.ca_file).read_bytes()
 
 

@@ -1,4 +1,4 @@
-"""The hub, its upload server and its analyses in one process: what `fleetprof up` is.
+"""The hub, its upload server and its analyses in one process: what `fleetprof up` is, and the hub that a job starts.
 
 Guarantees: whoever reads hub.json finds a hub that answers; stopping leaves no socket, no file and no process behind; a
 capture that runs meanwhile is taken up again by the next one.
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from fleetprof_api.hub.local_hub import HUB_SOCKET, UPLOAD_SOCKET, UPLOAD_URL, HubRecord
 from fleetprof_api.private_directory import PrivateDirectory
 from fleetprof_api.process.address import HostPort
+from fleetprof_api.process.version import VERSION
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.server import ServerTls, serve
 from fleetprof_operator.hub.storage.uploads import serve_uploads
@@ -43,7 +44,7 @@ async def run_hub(
     *,
     metrics: HostPort | None = None,
     otlp: str | None = None,
-) -> AsyncIterator[HubRecord]:
+) -> AsyncIterator[tuple[HubRecord, Hub]]:
     """A hub that answers, until the block ends: at a socket, or on the network.
 
     `metrics`: where /metrics is; `otlp`: the collector that is told of workloads as well.
@@ -84,10 +85,11 @@ async def run_hub(
             started_unix_ns=time.time_ns(),
             ca_file=str(listen[1].authority) if listen else "",
             host_name=socket.gethostname(),
+            version=VERSION,
         )
         state.publish(record)
         cleanup.callback(state.withdraw)
-        yield record
+        yield record, hub
 
 
 def _make_export(hub: Hub, endpoint: str) -> "OtlpExport":

@@ -4,8 +4,10 @@ Guarantees: no call waits for ever for a hub that is not there; the token is sho
 (`fleetprof_api.hub.local_hub`), and to nobody else.
 """
 
+import asyncio
 import shlex
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -20,10 +22,13 @@ from fleetprof_store.local import usual_state_path
 
 from fleetprof_cli.capture.seam import Away
 from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.local import hub_lock
 from fleetprof_cli.local.state import ANOTHER, StateDirectory
 from fleetprof_cli.messages import Failure
 
 _CALL_S: Final = 20.0
+_STARTS_WITHIN_S: Final = 20.0
+_LOOK_EVERY_S: Final = 0.1
 _CODES: Final = {
     grpc.StatusCode.INVALID_ARGUMENT: ExitCode.INVALID,
     grpc.StatusCode.NOT_FOUND: ExitCode.REFUSED,
@@ -47,11 +52,14 @@ def advise_start(state: StateDirectory) -> str:
     if obstacle := state.find_obstacle():
         return f"none can be started with it: {obstacle}; {ANOTHER}"
     chosen = "" if state.path == usual_state_path().absolute() else f" --state {shlex.quote(str(state.path))}"
-    return f"start it in another terminal: fleetprof up{chosen}"
+    return f"it starts with a job, or in another terminal: fleetprof up{chosen}"
 
 
 class HubClient:
-    """An open connection; use it with `async with`. Raises NoHub when the state directory leads to no hub."""
+    """An open connection; use it with `async with`. Raises NoHub when the state directory leads to no hub.
+
+    One that starts is waited for.
+    """
 
     def __init__(self, state: StateDirectory) -> None:
         self._state = state
@@ -62,13 +70,12 @@ class HubClient:
 
     async def __aenter__(self) -> Self:
         try:
+            await self._await_start()
             way = self._cleanup.enter_context(find_hub(self._state.path))
         except HubAway as error:
             raise NoHub(str(error), advise_start(self._state)) from None
         except (OSError, ValueError) as error:
-            raise NoHub(
-                f"the hub cannot be asked: {error}", "read what `fleetprof up` has printed, then run: fleetprof doctor"
-            ) from None
+            raise NoHub(f"the hub cannot be asked: {error}", "run: fleetprof doctor") from None
         self._address = way.record.address
         self._host_name = way.record.host_name
         self._metadata = (("authorization", f"Bearer {way.token}"),)
@@ -137,6 +144,13 @@ class HubClient:
         except grpc.aio.AioRpcError as error:
             raise self._failure(error) from None
 
+    async def _await_start(self) -> None:
+        end = time.monotonic() + _STARTS_WITHIN_S
+        while self._state.hub() is None and hub_lock.is_held(self._state):
+            if time.monotonic() > end:
+                return
+            await asyncio.sleep(_LOOK_EVERY_S)
+
     def _next_step(self) -> str:
         if self._host_name in ("", socket.gethostname()) or not self._address.startswith("unix:"):
             return advise_start(self._state)
@@ -151,7 +165,7 @@ class HubClient:
         if code in _DENIED:
             return NoHub(
                 f"the hub at {self._address} does not accept the token in {self._state.token_file}: {message}",
-                "use the state directory that `fleetprof up` uses (--state), or start `fleetprof up` again",
+                "use the state directory that the hub uses (--state), or start it again",
             )
         first, *details = message.splitlines() or [code.name]
         return Failure(first, details=details, code=_CODES.get(code, ExitCode.FAILED))

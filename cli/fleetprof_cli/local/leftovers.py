@@ -1,4 +1,4 @@
-"""What a `fleetprof run` had to leave in its spool when its job ended without a hub: `fleetprof up` takes it.
+"""What a `fleetprof run` had to leave in its spool when its job ended without a hub: the next one takes it.
 
 That is traces, and how the captures ended that have none: without this the hub would wait for a job that is gone.
 
@@ -11,13 +11,14 @@ import asyncio
 import shutil
 import socket
 import time
+from pathlib import Path
 from typing import Final
 
 from fleetprof_api.process.import_path import own_environment
 
 from fleetprof_cli.local.child import child_command
 from fleetprof_cli.local.run.run_folder import RunFolder, RunRecord, run_folders
-from fleetprof_cli.local.run.socket_directories import make_socket_directory
+from fleetprof_cli.local.run.socket_directories import make_socket_directory, socket_directories
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.terminal.status_text import size_text
@@ -51,6 +52,19 @@ async def send_leftovers(state: StateDirectory) -> None:
         if folder.unsent_bytes():
             say(f"not all of them could be stored; they stay in {folder.spool} (log: {folder.log})")
         else:
+            folder.remove()
+
+
+def tidy_up(state: StateDirectory) -> None:
+    """Removes what runs that were killed had no time to remove: sockets, and folders that hold nothing to send."""
+    ours = set(socket_directories())
+    for folder in run_folders(state):
+        record = folder.record()
+        if record is None or record.host_name != socket.gethostname() or folder.is_alive() or folder.is_served():
+            continue
+        if (sockets := Path(record.socket_directory)) in ours:
+            shutil.rmtree(sockets, ignore_errors=True)
+        if not (folder.unsent_bytes() or folder.holds_captures()):
             folder.remove()
 
 

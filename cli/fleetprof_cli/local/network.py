@@ -1,4 +1,4 @@
-"""Where `fleetprof up --listen` listens on the network, and the certificate that it shows there.
+"""Where a hub listens on the network, and the certificate that it shows there.
 
 Guarantees: nothing is served on the network without TLS, loopback included: whoever has a port of it, has it only until
 another user's process takes it.
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fleetprof_api.process.address import HostPort
+
+from fleetprof_cli.local.state import StateDirectory
 
 
 def advertise(listen: HostPort, port: int) -> HostPort:
@@ -71,3 +73,12 @@ def make_certificate(host: str, now: datetime.datetime) -> tuple[bytes, bytes]:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return certificate.public_bytes(serialization.Encoding.PEM), secret
+
+
+def own_certificate(state: StateDirectory, listen: HostPort) -> TlsFiles:
+    """A new certificate in the state directory for a hub that listens there. Raises Failure."""
+    certificate_file, key_file = state.certificate_files()
+    certificate, key = make_certificate(advertise(listen, listen.port).host, datetime.datetime.now(datetime.UTC))
+    state.write(key_file, key)
+    state.write(certificate_file, certificate)
+    return TlsFiles(certificate_file, key_file, certificate_file)

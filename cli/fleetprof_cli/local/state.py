@@ -1,26 +1,25 @@
 """The state directory of local mode: where the commands of one user find each other.
 
-    hub.json     how to reach the hub (`HubRecord`); there while `fleetprof up` runs
+    hub.json     how to reach the hub (`HubRecord`); there while one runs
     token        what every client and sidecar shows to the hub
     secret       what signs upload URLs of the directory store
-    store.json   which object store the last `up` used, so that reports can be read when it is gone
+    store.json   which object store the last hub used, so that reports can be read when it is gone
     *.sock       where the hub listens, unless it listens on the network
     hub-*.pem    certificate and key that `up --listen` made for itself
-    lock         held by the one `up` of this directory
+    lock         held by the one hub of this directory (`hub_lock`)
     catalog-*    the web UI's index of a store
     store/       the default object store
-    runs/NAME/   one folder per `fleetprof run`: its sidecar's log and spool
+    runs/NAME/   one folder per `fleetprof run`: its sidecar's log and spool, and the log of the hub that it started
 
-Guarantees: the directory is 0700 and its secrets 0600; at most one `up` holds it; files are replaced whole.
+Guarantees: the directory is 0700 and its secrets 0600; files are replaced whole.
 """
 
 import errno
-import fcntl
 import os
 import secrets
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -99,26 +98,6 @@ class StateDirectory:
                 _write_once(path, secrets.token_urlsafe(32) + "\n")
         return path
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Holds the directory for one `up`. Raises Failure when another one holds it."""
-        with ExitStack() as cleanup:
-            with self.errors():
-                # Unbuffered: what does not fit on the disk fails here and not once more when the file is closed.
-                file = cleanup.enter_context((self.path / "lock").open("a+b", buffering=0))
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    file.seek(0)
-                    pid = file.read().decode().strip() or "unknown"
-                    raise Failure(
-                        f"`fleetprof up` already runs with this state directory (pid {pid})",
-                        next_step=f"use it, stop it, or give this one another directory: --state DIR (now {self.path})",
-                    ) from None
-                file.truncate(0)
-                file.write(b"%d\n" % os.getpid())
-            yield
-
     def publish(self, record: HubRecord) -> None:
         """Tells the other commands where the hub is, and where the results lie when it has gone."""
         with self.errors():
@@ -130,7 +109,7 @@ class StateDirectory:
         self.hub_file.unlink(missing_ok=True)
 
     def store(self) -> StoreLocation:
-        """The object store of the last `up`, the default one when there was none."""
+        """The object store of the last hub, the default one when there was none."""
         return local.read_location(self.path)
 
     def hub(self) -> HubRecord | None:

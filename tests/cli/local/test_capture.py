@@ -158,7 +158,7 @@ def test_without_a_hub_the_next_step_is_to_start_the_one_of_this_directory(
 ) -> None:
     result = fleetprof(*words)
     assert (result.returncode, result.stdout) == (6, "")
-    assert f"start it in another terminal: fleetprof up --state {state.path}\n" in result.stderr
+    assert f"it starts with a job, or in another terminal: fleetprof up --state {state.path}\n" in result.stderr
 
 
 def test_a_wrong_token_is_told_from_a_missing_hub(
@@ -179,7 +179,7 @@ def test_a_hub_that_died_is_told(
     result = fleetprof("capture")
     assert result.returncode == 6
     assert "does not answer" in result.stderr
-    assert "start it in another terminal" in result.stderr
+    assert "it starts with a job" in result.stderr
     record = state.hub()
     assert record is not None
     state.publish(msgspec.structs.replace(record, host_name="elsewhere"))

@@ -117,7 +117,8 @@ def test_nor_do_up_and_run_and_a_capture_with_its_analysis(
 
 @pytest.mark.attack
 @pytest.mark.parametrize(
-    "words", [("doctor",), ("demo", "--python", sys.executable), ("list",), ("--help",), ("run", "--", "true")]
+    "words",
+    [("doctor",), ("demo", "--python", sys.executable), ("list",), ("--help",), ("run", "--", "true")],
 )
 def test_nor_do_other_commands(planted: Planted, words: tuple[str, ...]) -> None:
     planted.run("fleetprof", *words)
@@ -131,7 +132,7 @@ def test_a_job_keeps_its_path(fleetprof: Callable[..., Finished], environment: d
         given = environment | ({} if path is None else {"PYTHONPATH": path})
         for launch in ((sys.executable, str(program)), (sys.executable, "-c", program.read_text())):
             alone = subprocess.run(launch, env=given, cwd=tmp_path, capture_output=True, check=True).stdout
-            entries, safe = json.loads(fleetprof("run", "--", *launch, env=given, cwd=tmp_path).stdout)
+            entries, safe = json.loads(fleetprof("run", "--no-hub", "--", *launch, env=given, cwd=tmp_path).stdout)
             assert [[entry for entry in entries if not entry.endswith("/agent")], safe] == json.loads(alone)
 
 

@@ -36,7 +36,7 @@ Finished = subprocess.CompletedProcess[str]
     ],
 )
 def test_the_exit_code_is_that_of_the_command(fleetprof: Callable[..., Finished], script: str, code: int) -> None:
-    assert fleetprof("run", "--", "bash", "-c", script).returncode == code
+    assert fleetprof("run", "--no-hub", "--", "bash", "-c", script).returncode == code
 
 
 def test_traces_that_could_not_be_stored_are_sent_by_the_next_hub(
@@ -48,7 +48,7 @@ def test_traces_that_could_not_be_stored_are_sent_by_the_next_hub(
     first = start("up", "--no-ui", log="up.log")
     wait_until(state.hub, "the hub")
     trainers = f'exec "{sys.executable}" "{SIMULATION}" --directory "$KINETO_IPC_SOCKET_DIR" --ranks 2 --poll-ms 300'
-    job = start("run", "--name", "sim", "--linger", "1", "--", "bash", "-c", trainers, log="job.log")
+    job = start("run", "--no-hub", "--name", "sim", "--linger", "1", "--", "bash", "-c", trainers, log="job.log")
     wait_until(lambda: fleetprof("list", "-o", "json").stdout.count('"step": ') >= 2, "two ranks")
     uid = fleetprof("capture", "--no-wait", "--iterations", "40", "--canary", "never", "-o", "text").stdout.strip()
     (folder,) = run_folders(state)
@@ -58,7 +58,7 @@ def test_traces_that_could_not_be_stored_are_sent_by_the_next_hub(
     wait_until(lambda: len(list(folder.spool.rglob("*.trace.json.gz"))) == 2, "the traces")
     job.terminate()
     job.wait(60)
-    assert "`fleetprof up` sends them" in (tmp_path / "job.log").read_text()
+    assert "the next hub (`fleetprof up`, or a job) sends them" in (tmp_path / "job.log").read_text()
     assert folder.unsent_bytes() > 0
 
     start("up", "--no-ui", log="up2.log")
@@ -87,7 +87,7 @@ def test_a_capture_whose_job_ends_while_no_hub_runs_is_finished_by_the_next_hub(
     wait_until(state.hub, "the hub")
     simulation = f'"{SIMULATION}" --directory "$KINETO_IPC_SOCKET_DIR" --ranks 2 --poll-ms 300'
     trainers = f'exec "{sys.executable}" {simulation} --fault late_steps=400 --fault farewell --faulty-rank 1'
-    job = start("run", "--name", "sim", "--", "bash", "-c", trainers, log="job.log")
+    job = start("run", "--no-hub", "--name", "sim", "--", "bash", "-c", trainers, log="job.log")
     wait_until(lambda: fleetprof("list", "-o", "json").stdout.count('"step": ') >= 2, "two ranks")
     options = ("--iterations", "10", "--canary", "never", "--no-wait", "-o", "text")
     uid = fleetprof("capture", *options).stdout.strip()
@@ -108,18 +108,20 @@ def test_a_capture_whose_job_ends_while_no_hub_runs_is_finished_by_the_next_hub(
 def test_a_command_that_cannot_be_started_ends_as_in_a_shell(
     fleetprof: Callable[..., Finished], command: str, code: int
 ) -> None:
-    result = fleetprof("run", "--", command)
+    result = fleetprof("run", "--no-hub", "--", command)
     assert result.returncode == code
     assert command in result.stderr
 
 
 def test_output_and_arguments_pass_through_untouched(fleetprof: Callable[..., Finished]) -> None:
-    result = fleetprof("run", "--name", "x", "--", "printf", "%s|", "a b", "--name", "-o", "")
+    result = fleetprof("run", "--no-hub", "--name", "x", "--", "printf", "%s|", "a b", "--name", "-o", "")
     assert result.stdout == "a b|--name|-o||"
 
 
 def test_the_command_gets_what_kineto_needs(fleetprof: Callable[..., Finished], state: StateDirectory) -> None:
-    result = fleetprof("run", "--", sys.executable, "-c", "import os, json; print(json.dumps(dict(os.environ)))")
+    result = fleetprof(
+        "run", "--no-hub", "--", sys.executable, "-c", "import os, json; print(json.dumps(dict(os.environ)))"
+    )
     environment = json.loads(result.stdout)
     directory = environment["KINETO_IPC_SOCKET_DIR"]
     assert environment["KINETO_USE_DAEMON"] == "1"
@@ -144,7 +146,7 @@ print(read(os.getpid()), read(parent), *(read(pid) for pid in others))
 def test_the_kernel_prefers_the_sidecar_to_the_command_when_memory_is_short(fleetprof: Callable[..., Finished]) -> None:
     """`fleetprof run` itself stays as it is: its end would be the job's, and the command would inherit its score."""
     own = int(Path("/proc/self/oom_score_adj").read_text())
-    result = fleetprof("run", "--", sys.executable, "-c", LOOK)
+    result = fleetprof("run", "--no-hub", "--", sys.executable, "-c", LOOK)
     assert [int(score) for score in result.stdout.split()] == [own, own, max(own, SERVICE)], result.stderr
 
 
@@ -173,7 +175,14 @@ def test_another_user_cannot_make_anew_what_children_of_a_finished_run_still_nam
         os.chmod(folder, 0o1777)  # as /tmp is
         more = {"TMPDIR": folder, "FLEETPROF_STATE": f"{folder}/state"}
         result = fleetprof(
-            "run", "--", "printenv", "KINETO_IPC_SOCKET_DIR", "KINETO_CONFIG", "PYTHONPATH", env=environment | more
+            "run",
+            "--no-hub",
+            "--",
+            "printenv",
+            "KINETO_IPC_SOCKET_DIR",
+            "KINETO_CONFIG",
+            "PYTHONPATH",
+            env=environment | more,
         )
         named = [line.split(":")[0] for line in result.stdout.split()]
         assert len(named) == 3
@@ -190,7 +199,9 @@ def test_another_user_cannot_make_anew_what_children_of_a_finished_run_still_nam
 
 
 def test_without_the_agent_pythonpath_is_as_it_was(fleetprof: Callable[..., Finished]) -> None:
-    result = fleetprof("run", "--no-agent", "--", "bash", "-c", "echo ${PYTHONPATH:-none} $KINETO_USE_DAEMON")
+    result = fleetprof(
+        "run", "--no-hub", "--no-agent", "--", "bash", "-c", "echo ${PYTHONPATH:-none} $KINETO_USE_DAEMON"
+    )
     assert result.stdout.split()[-1] == "1"
     assert "agent" not in result.stdout
 
@@ -198,7 +209,7 @@ def test_without_the_agent_pythonpath_is_as_it_was(fleetprof: Callable[..., Fini
 def test_signal_dispositions_and_mask_are_those_of_a_shell(fleetprof: Callable[..., Finished]) -> None:
     script = "grep -E '^Sig(Blk|Ign)' /proc/self/status"
     bare = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout
-    ours = fleetprof("run", "--", "bash", "-c", script).stdout
+    ours = fleetprof("run", "--no-hub", "--", "bash", "-c", script).stdout
 
     def sets(status: str) -> list[int]:
         # glibc's posix_spawn leaves its own signals 32 and 33 ignored; glibc sets them up anew where it uses them.
@@ -220,7 +231,7 @@ def test_a_signal_reaches_the_command_once(
         f"while time.time() < end and not open({str(file)!r}).read(): time.sleep(0.02)\n"
         "time.sleep(0.3); sys.exit(5)"
     )
-    process = start("run", "--", sys.executable, "-c", script)
+    process = start("run", "--no-hub", "--", sys.executable, "-c", script)
     wait_until(file.exists, "the command")
     process.send_signal(number)
     assert process.wait(60) == 5
@@ -228,7 +239,7 @@ def test_a_signal_reaches_the_command_once(
 
 
 def test_nothing_is_left_behind(fleetprof: Callable[..., Finished], state: StateDirectory, sockets: Path) -> None:
-    assert fleetprof("run", "--", "true").returncode == 0
+    assert fleetprof("run", "--no-hub", "--", "true").returncode == 0
     assert list(sockets.glob("*/*")) == []
     assert run_folders(state) == []
 
@@ -240,6 +251,7 @@ def test_the_job_runs_even_when_nothing_of_ours_can(
     (tmp_path / "file").write_text("")
     result = fleetprof(
         "run",
+        "--no-hub",
         "--",
         "bash",
         "-c",
@@ -263,7 +275,9 @@ def test_a_sidecar_that_cannot_start_does_not_stop_the_job(
     (broken / "sockets" / "directory.py").write_text(
         "from os import environ\n\ndef trainer_environment(p, e): return dict(e)"
     )
-    result = fleetprof("run", "--", "bash", "-c", "exit 3", env=environment | {"PYTHONPATH": str(broken.parent)})
+    result = fleetprof(
+        "run", "--no-hub", "--", "bash", "-c", "exit 3", env=environment | {"PYTHONPATH": str(broken.parent)}
+    )
     assert result.returncode == 3
     assert (
         "this job cannot be captured: the sidecar did not start; its log ends with: broken on purpose" in result.stderr
@@ -273,7 +287,7 @@ def test_a_sidecar_that_cannot_start_does_not_stop_the_job(
 def test_a_sidecar_that_dies_is_started_again(
     start: Callable[..., StartedCommand], tmp_path: Path, state: StateDirectory
 ) -> None:
-    process = start("run", "--", "sleep", "60")
+    process = start("run", "--no-hub", "--", "sleep", "60")
 
     def sidecar(other_than: int = 0) -> int:
         found = [pid for pid, _, words in processes_of(process.pid) if "fleetprof_sidecar.main" in words]
@@ -289,7 +303,7 @@ def test_a_sidecar_that_dies_is_started_again(
 
 
 def test_the_sidecar_ends_when_run_is_killed(start: Callable[..., StartedCommand]) -> None:
-    process = start("run", "--", "sleep", "1000")
+    process = start("run", "--no-hub", "--", "sleep", "1000")
 
     def family() -> dict[str, int]:
         return {
@@ -311,9 +325,9 @@ def test_the_sidecar_ends_when_run_is_killed(start: Callable[..., StartedCommand
 def test_two_runs_of_one_script_have_two_names(
     start: Callable[..., StartedCommand], fleetprof: Callable[..., Finished], state: StateDirectory
 ) -> None:
-    start("run", "--", "sleep", "30")
+    start("run", "--no-hub", "--", "sleep", "30")
     wait_until(lambda: any(folder.is_alive() for folder in run_folders(state)), "the first run")
-    assert "job 'sleep-2' can be captured" in fleetprof("run", "--", "sleep", "0").stderr
+    assert "job 'sleep-2' can be captured" in fleetprof("run", "--no-hub", "--", "sleep", "0").stderr
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from fleetprof_api.hub.local_hub import HubRecord
+from fleetprof_cli.local import hub_lock
 from fleetprof_cli.local.leftovers import send_leftovers
 from fleetprof_cli.local.run.run_folder import RunRecord, new_run_folder, run_folders
 from fleetprof_cli.local.state import StateDirectory
@@ -58,18 +59,19 @@ def test_a_second_up_is_refused_while_the_first_one_runs(state: StateDirectory) 
     state.prepare()
     hold = (
         "import sys; from pathlib import Path; from fleetprof_cli.local.state import StateDirectory\n"
-        "with StateDirectory(Path(sys.argv[1])).lock():\n  print('held', flush=True); sys.stdin.read()"
+        "from fleetprof_cli.local import hub_lock\n"
+        "with hub_lock.hold(StateDirectory(Path(sys.argv[1]))):\n  print('held', flush=True); sys.stdin.read()"
     )
     first = subprocess.Popen(
         [sys.executable, "-c", hold, state.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert first.stdout is not None
     first.stdout.readline()
-    with pytest.raises(Failure, match=f"pid {first.pid}"), state.lock():
+    with pytest.raises(Failure, match=f"pid {first.pid}"), hub_lock.hold(state):
         pass
     first.kill()
     first.communicate()
-    with state.lock():
+    with hub_lock.hold(state):
         pass
 
 
@@ -84,7 +86,7 @@ def hold_run(state: StateDirectory) -> None:
 
 def lock(state: StateDirectory) -> None:
     """As `fleetprof up` does."""
-    with state.lock():
+    with hub_lock.hold(state):
         pass
 
 

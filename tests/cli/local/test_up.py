@@ -68,7 +68,7 @@ def test_a_state_directory_with_a_long_name_works(
 def test_a_job_finds_the_hub_that_is_started_after_it_wherever_it_listens(
     start: Start, fleetprof: Callable[..., Finished], state: StateDirectory
 ) -> None:
-    start("run", "--name", "here", "--", "sleep", "120")
+    start("run", "--no-hub", "--name", "here", "--", "sleep", "120")
     wait_until(lambda: (state.path / "runs").is_dir() and run_folders(state)[0].record(), "the job")
     for words in ([], ["--listen", "127.0.0.1:0"], []):
         hub = start("up", "--no-ui", *words)
@@ -102,7 +102,7 @@ def test_whoever_listens_where_the_hub_did_gets_no_token(start: Start, state: St
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            start("run", "--", "sleep", "60")
+            start("run", "--no-hub", "--", "sleep", "60")
             wait_until(lambda: len(handshakes) >= 3, "the sidecar's dials")
         finally:
             server.shutdown()

@@ -91,7 +91,9 @@ def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) 
         hub = _start(out / "up.log", "up", "--no-ui", "--state", str(state.path), "--store", str(out / "store"))
         cleanup.callback(_stop, hub, "hub")
         # PyTorch loads for longer than the hub does; a job may be there first.
-        job = _start(out / "job.log", "run", "--state", str(state.path), "--name", _JOB, "--", *_train(python, ranks))
+        job = _start(
+            out / "job.log", "run", "--no-hub", "--state", str(state.path), "--name", _JOB, "--", *_train(python, ranks)
+        )
         cleanup.callback(_stop, job, "job")
         _await_hub(state, hub, out / "up.log")
         say("the job starts (its output: job.log); waiting until every rank has trained a little")

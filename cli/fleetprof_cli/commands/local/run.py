@@ -1,15 +1,15 @@
-"""`fleetprof run -- COMMAND`: the command with Kineto switched on and a sidecar beside it, and nothing else changed.
+"""`fleetprof run -- COMMAND`: the command with Kineto switched on, a sidecar and a hub beside it, nothing else changed.
 
 Guarantees: the command runs whatever happens to us, and its exit code is ours; signals reach it once; the sidecar ends
-after it within a bound; no socket and no directory stays behind, except finished traces that could not be stored and
-captures whose end no hub could be told.
+after it within a bound, and a hub that a run started with the last one; no socket and no directory stays behind, except
+finished traces that could not be stored and captures whose end no hub could be told.
 """
 
 import os
 import shutil
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,7 @@ from fleetprof_cli.durations import Duration
 from fleetprof_cli.local.run import job
 from fleetprof_cli.local.run.job_name import MAX_NAMESPACE_LENGTH, name_job, refuse_name
 from fleetprof_cli.local.run.run_folder import RunFolder, RunRecord, live_runs, new_run_folder
+from fleetprof_cli.local.run.shared_hub import SharedHub
 from fleetprof_cli.local.run.sidecar_process import SidecarProcess
 from fleetprof_cli.local.run.socket_directories import make_socket_directory
 from fleetprof_cli.local.state import StateDirectory
@@ -31,6 +32,7 @@ from fleetprof_cli.options import unchecked_state_option
 WORKLOAD_API_VERSION: Final = "batch/v1"
 WORKLOAD_KIND: Final = "Job"
 DEFAULT_NAMESPACE: Final = "local"
+_NEXT_HUB: Final = "the next hub (`fleetprof up`, or a job)"
 
 
 @click.command(
@@ -49,7 +51,13 @@ DEFAULT_NAMESPACE: Final = "local"
     show_default="30s",
     help="How long the sidecar may take after the command to store what was captured.",
 )
-@click.option("--hub", metavar="HOST:PORT", envvar="FLEETPROF_HUB", help="Another hub [default: that of `up`].")
+@click.option("--no-hub", is_flag=True, help="Start no hub where none runs: `up` does, at any time.")
+@click.option(
+    "--hub",
+    metavar="HOST:PORT",
+    envvar="FLEETPROF_HUB",
+    help="Another hub [default: that of the state directory, which starts with the first job].",
+)
 @click.option(
     "--token-file",
     metavar="FILE",
@@ -75,6 +83,7 @@ def command(
     labels: tuple[str, ...],
     no_agent: bool,
     linger: int,
+    no_hub: bool,
     hub: str | None,
     token_file: Path | None,
     ca_file: Path | None,
@@ -83,7 +92,8 @@ def command(
     """Run a training command so that it can be captured.
 
     The command keeps its terminal, its signals and its exit code. It needs no change: the environment that Kineto
-    wants is set, and a sidecar process runs beside it. `fleetprof up` may be started before or after.
+    wants is set, and a sidecar process runs beside it. The hub starts with the first job and ends with the last one;
+    `fleetprof up`, before or after, has one that stays.
     """
     _check(name, namespace, labels)
     environment = dict(os.environ)
@@ -93,13 +103,16 @@ def command(
     with ExitStack() as cleanup:
         try:
             link = _link(state, hub, token_file, ca_file)
-            sidecar, environment = _prepare(state, cleanup, name, namespace, labels, linger, link, words, environment)
+            shares = hub is None and not no_hub
+            beside, environment = _prepare(
+                state, cleanup, name, namespace, labels, linger, link, words, environment, shares_hub=shares
+            )
         except Exception as error:  # the job is sacred: it runs without us
             why = error.message if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
             step = f"; {error.next_step}" if isinstance(error, Failure) and error.next_step else ""
             say(f"this job cannot be captured: {why}{step}")
-            sidecar = None
-        code = _run(words, environment, sidecar)
+            beside = None
+        code = _run(words, environment, beside)
     job.end_as(code)
 
 
@@ -139,8 +152,13 @@ def _prepare(
     link: Sequence[str],
     words: Sequence[str],
     environment: Mapping[str, str],
-) -> tuple[SidecarProcess, dict[str, str]]:
-    """Starts the sidecar; it and the environment that the command needs. Raises when there can be no capture."""
+    *,
+    shares_hub: bool,
+) -> tuple[Callable[[], float], dict[str, str]]:
+    """Starts sidecar and hub; what looks after them, and the environment that the command needs.
+
+    Raises when there can be no capture.
+    """
     name = name or name_job(words, environment, {run.name for run in live_runs(state)})
     directory = make_socket_directory()
     cleanup.callback(shutil.rmtree, directory, ignore_errors=True)
@@ -155,6 +173,9 @@ def _prepare(
         command=list(words),
         host_name=host,
     )
+    shared = SharedHub(state, folder.hub_log)
+    if shares_hub:
+        cleanup.callback(shared.leave, linger)  # runs when the folder is gone, which keeps the hub
     with state.errors():
         cleanup.enter_context(folder.hold(record))
     arguments = [
@@ -178,19 +199,26 @@ def _prepare(
         sidecar.kill()
         raise Failure(f"the sidecar did not start; {_last_line(folder.log)}")
     say(f"job {name!r} can be captured: fleetprof capture {name}")
-    if "--state" in link and state.hub() is None:
+    if shares_hub:
+        shared.join(environment)
+    elif "--state" in link and state.hub() is None:
         say("no hub runs yet: start `fleetprof up` at any time, in another terminal")
-    return sidecar, trainer_environment(str(directory), environment, agent=str(folder.agent))
+
+    def look_after() -> float:
+        shared.look_after()
+        return sidecar.look_after()
+
+    return look_after, trainer_environment(str(directory), environment, agent=str(folder.agent))
 
 
-def _run(words: Sequence[str], environment: Mapping[str, str], sidecar: SidecarProcess | None) -> int:
+def _run(words: Sequence[str], environment: Mapping[str, str], look_after: Callable[[], float] | None) -> int:
     """The command's exit code, -n where signal n ended it."""
     try:
         pid = job.start(words, environment)
     except job.CannotStart as error:
         say(str(error))
         return error.code
-    return job.wait_for(pid, sidecar.look_after if sidecar else lambda: 3600.0)
+    return job.wait_for(pid, look_after or (lambda: 3600.0))
 
 
 def _leave(folder: RunFolder, state: StateDirectory | None) -> None:
@@ -198,9 +226,9 @@ def _leave(folder: RunFolder, state: StateDirectory | None) -> None:
     unsent = folder.unsent_bytes()
     if unsent:
         size = say_bytes(unsent)
-        say(f"{size} of traces could not be stored yet and stay in {folder.spool}; `fleetprof up` sends them")
+        say(f"{size} of traces could not be stored yet and stay in {folder.spool}; {_NEXT_HUB} sends them")
     elif state is not None and not state.is_hub_alive() and folder.holds_captures():
-        say("the job ended during a capture while no hub ran; the next `fleetprof up` finishes that capture")
+        say(f"the job ended during a capture while no hub ran; {_NEXT_HUB} finishes that capture")
     else:
         folder.remove()
 

@@ -1,25 +1,21 @@
-"""`fleetprof up`: the control plane of local mode, in the foreground until Ctrl-C.
+"""`fleetprof up`: the control plane of local mode, in the foreground until Ctrl-C, for those who want it to stay.
 
 Guarantees: one per state directory; nothing is on the network unless asked, and then over TLS; what it writes is for
 its user alone; a capture that is under way when it stops, or is killed, is finished by the next `up`.
 """
 
 import asyncio
-import datetime
-import logging
-import os
-import resource
-import signal
 from pathlib import Path
 
 import click
-from fleetprof_api.memory_shortage import SERVICE, go_first
 from fleetprof_api.process.address import HostPort, is_loopback, parse_host_port
 
 from fleetprof_cli.doctor.check import Verdict
 from fleetprof_cli.doctor.checks import judge_store
-from fleetprof_cli.local.leftovers import send_leftovers
-from fleetprof_cli.local.network import TlsFiles, advertise, make_certificate
+from fleetprof_cli.local import hub_lock
+from fleetprof_cli.local.leftovers import send_leftovers, tidy_up
+from fleetprof_cli.local.network import TlsFiles, own_certificate
+from fleetprof_cli.local.service import enter_service, stop_signals
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.local.web_ui.process import announce_web_ui
 from fleetprof_cli.messages import say
@@ -101,9 +97,10 @@ def command(
     metrics: HostPort | None,
     otlp: str | None,
 ) -> None:
-    """Start the hub, the object store, the analysis and the web UI on this machine; Ctrl-C ends them.
+    """Start the hub, the object store, the analysis and the web UI on this machine, to stay; Ctrl-C ends them.
 
-    Jobs started with `fleetprof run` find it through the state directory. You can start them before or after it.
+    Jobs started with `fleetprof run` find it through the state directory; you can start them before or after it. It
+    takes over from a hub that a job has started, and does not end with the jobs.
     """
     if (tls_cert is None) != (tls_key is None):
         raise click.UsageError("--tls-cert and --tls-key belong together")
@@ -119,30 +116,11 @@ def command(
         location = parse_store(store, s3_endpoint) if store else StoreLocation(directory=str(state.default_store))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--store") from None
-    logging.basicConfig(level=logging.INFO, format="fleetprof: %(message)s")
-    go_first(SERVICE)  # jobs train on this machine
-    os.umask(0o077)
-    # Read when gRPC is imported; it has a line for each connection that is no TLS, and anybody can make those.
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    _allow_many_files()
+    enter_service()
     state.prepare()
-    with state.lock():
-        at = (listen, tls or _own_certificate(state, listen)) if listen else None
+    with hub_lock.hold(state):
+        at = (listen, tls or own_certificate(state, listen)) if listen else None
         asyncio.run(_serve(state, at, location, with_ui=not no_ui, metrics=metrics, otlp=otlp))
-
-
-def _own_certificate(state: StateDirectory, listen: HostPort) -> TlsFiles:
-    certificate_file, key_file = state.certificate_files()
-    certificate, key = make_certificate(advertise(listen, listen.port).host, datetime.datetime.now(datetime.UTC))
-    state.write(key_file, key)
-    state.write(certificate_file, certificate)
-    return TlsFiles(certificate_file, key_file, certificate_file)
-
-
-def _allow_many_files() -> None:
-    """A connection is a file; 1024 of them, most systems' first limit, are few for a hub of many nodes."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _serve(
@@ -156,11 +134,8 @@ async def _serve(
 ) -> None:
     from fleetprof_cli.local.hub import run_hub
 
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, stop.set)
-    async with run_hub(state, listen, location, metrics=metrics, otlp=otlp) as record:
+    stop = stop_signals()
+    async with run_hub(state, listen, location, metrics=metrics, otlp=otlp) as (record, _hub):
         say(f"the hub answers at {record.address}; results go to {location.address()}")
         for check in judge_store(location):
             if check.verdict is Verdict.WARN:
@@ -173,4 +148,5 @@ async def _serve(
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)
+        tidy_up(state)
         say("stopping; jobs go on, and the next `fleetprof up` finishes a capture that is under way")

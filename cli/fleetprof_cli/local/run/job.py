@@ -102,3 +102,9 @@ def wait_bounded(pid: int, seconds: float) -> bool:
         if took is not None and took.si_signo != signal.SIGCHLD:
             return reap(pid) is not None
     return True
+
+
+def hurried(seconds: float) -> bool:
+    """Waits so long; tells whether a signal asked us to hurry meanwhile."""
+    took = signal.sigtimedwait(_WATCHED, seconds)
+    return took is not None and took.si_signo != signal.SIGCHLD

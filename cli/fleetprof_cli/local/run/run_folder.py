@@ -37,6 +37,7 @@ class RunFolder:
         self.spool = path / "spool"
         self.agent = path / "agent"
         self.log = path / "sidecar.log"
+        self.hub_log = path / "hub.log"
 
     @contextmanager
     def hold(self, record: RunRecord) -> Iterator[None]:
@@ -49,7 +50,7 @@ class RunFolder:
                 self.spool.mkdir(mode=0o700, parents=True)
                 self.path.chmod(0o700)
                 lock = cleanup.enter_context((self.path / "lock").open("w"))
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(lock, fcntl.LOCK_EX)  # at most somebody looks at it, for a moment
                 (self.path / "run.json").write_bytes(msgspec.json.encode(record))
             except OSError:
                 self.remove()
