@@ -18,11 +18,11 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from fleetprof_analyzer.views import differences
-from fleetprof_analyzer.views.page import bars, distributions, links, page_tables, plots
+from fleetprof_analyzer.views.page import bars, distributions, links, modules, page_tables, plots
 from fleetprof_analyzer.views.page.compiled_templates import CompiledTemplates
 from fleetprof_analyzer.views.page.headline import describe
 from fleetprof_analyzer.views.text import PARTS, amount, change, duration, parts_of, plain, rank_name, share, size
-from fleetprof_analyzer.views.words import ledger_words, straggler_words
+from fleetprof_analyzer.views.words import ledger_words, module_words, straggler_words
 from fleetprof_analyzer.views.words.causes_text import find_silences, list_causes
 from fleetprof_analyzer.views.words.code_words import in_brackets
 from fleetprof_analyzer.views.words.energy_words import list_energy
@@ -111,6 +111,10 @@ def _template() -> tuple[Template, str]:
         "say_finding": say_finding,
         "tabulate_communication": page_tables.tabulate_communication,
         "tabulate_idle": page_tables.tabulate_idle,
+        "describe_iteration": module_words.describe_iteration,
+        "draw_modules": modules.draw_modules,
+        "list_remarks": module_words.list_remarks,
+        "tabulate_modules": modules.tabulate_modules,
         "tabulate_launches": page_tables.tabulate_launches,
         "tabulate_ranks": page_tables.tabulate_ranks,
         "tabulate_stages": page_tables.tabulate_stages,

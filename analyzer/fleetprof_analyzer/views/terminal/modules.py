@@ -10,8 +10,15 @@ from typing import Any, Final
 import msgspec
 from fleetprof_api.report.module_tree import ModuleNode, ModuleTree
 
-from fleetprof_analyzer.job.modules import time_of
 from fleetprof_analyzer.views.text import duration, plain, share, size
+from fleetprof_analyzer.views.words.module_words import (
+    describe_iteration,
+    list_remarks,
+    name_inside,
+    place_of_call,
+    whole_of,
+    work_of,
+)
 
 _NARROWEST = 60
 _BAR = 10
@@ -29,45 +36,30 @@ def cut_modules(tree: ModuleTree, depth: int) -> ModuleTree:
 def render_modules(tree: ModuleTree, width: int = 100) -> str:
     """The tree in lines of at most `width` characters."""
     width = max(width, _NARROWEST)
-    by_device = tree.whole.device_ns > 0
-    whole = tree.whole.device_ns if by_device else tree.whole.host_ns
-    what = "device work" if by_device else "operators"
-    ranks = f", mean of {tree.ranks} ranks" if tree.ranks > 1 else ""
-    lines = [f"Modules of one iteration of {duration(tree.iteration_ns)} ({what} {duration(whole)}{ranks})"]
+    lines = wrap(describe_iteration(tree), width)
     around: list[str] = []
     for node in tree.nodes:
         del around[node.depth :]
-        text = _describe(node, around[-1] if around else "", whole, by_device)
+        text = _describe(tree, node, around[-1] if around else "")
         folded = wrap(text, width, subsequent_indent=" " * min(22 + 2 * node.depth, width // 2), **_AS_THEY_ARE)
         lines += [line.replace(_TOGETHER, " ") for line in folded]
         around.append(node.name)
-    named = [
-        ("in modules", tree.in_modules),
-        ("backward of no known module", tree.unassigned_backward),
-        ("collectives", tree.communication),
-    ]
-    parts = [(words, part.device_ns if by_device else part.host_ns) for words, part in named]
-    parts.append(("elsewhere (optimizer, loss, data)", whole - sum(part for _, part in parts)))
-    sentence = ", ".join(f"{words} {share(part, whole)}" for words, part in parts if part)
-    lines += wrap(f"Of it {sentence}.", width)
-    if tree.left_out:
-        lines += wrap(f"{tree.left_out} modules more are not listed: their time is in those around them.", width)
-    if tree.ended_early:
-        lines += wrap("Something was compiled meanwhile: what came later in the iteration is missing.", width)
+    for remark in list_remarks(tree):
+        lines += wrap(remark, width)
     return "\n".join(lines) + "\n"
 
 
-def _describe(node: ModuleNode, around: str, whole: int, by_device: bool) -> str:
-    time_ns = time_of(node, by_device=by_device)
+def _describe(tree: ModuleTree, node: ModuleNode, around: str) -> str:
+    whole, time_ns = whole_of(tree), work_of(tree, node)
     bar = "█" * round(_BAR * time_ns / whole) if whole else ""
-    name = plain(node.name.removeprefix(f"{around}."), 80)
+    name = name_inside(node, around)
     its_class = f" {plain(node.class_name, 40)}" if node.class_name and node.class_name != name else ""
     line = f"{share(time_ns, whole):>7} {bar:<{_BAR}} {'  ' * node.depth}{name}{its_class}"
-    facts = [f"{plain(_base(node.call_file), 60)}:{node.call_line}"] if node.call_line else []
+    facts = [place] if (place := place_of_call(node)) else []
     facts.append(duration(time_ns))
     if node.calls != 1:
         facts.append(f"{node.calls} calls")
-    part = "device_ns" if by_device else "host_ns"
+    part = "device_ns" if tree.whole.device_ns else "host_ns"
     facts += [
         f"{words} {duration(value)}"
         for words, value in (
@@ -93,7 +85,3 @@ def _waits(node: ModuleNode) -> bool:
 def _differs(node: ModuleNode, time_ns: int) -> bool:
     """Whether one rank takes a fifth longer than the mean."""
     return node.slowest_ns is not None and node.slowest_rank is not None and 5 * node.slowest_ns > 6 * time_ns
-
-
-def _base(file: str) -> str:
-    return file.rpartition("/")[2] or file

@@ -1,7 +1,11 @@
-"""The tree of modules in a terminal."""
+"""The tree of modules in a terminal and on the page."""
 
+import re
+
+from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.modules import cut_modules, render_modules
 from fleetprof_api.report.module_tree import ModuleNode, ModuleTimes, ModuleTree
+from fleetprof_api.report.report import Report
 
 MS = 1_000_000
 
@@ -42,3 +46,15 @@ def test_fewer_levels_are_said_and_lines_are_no_longer_than_the_terminal() -> No
     assert "3 modules more are not listed: their time is in those around" in lines
     assert max(map(len, lines)) <= 60
     assert max(map(len, render_modules(TREE, 60).splitlines())) <= 60
+
+
+def test_the_page_has_each_module_in_the_module_that_calls_it_and_the_largest_in_a_table() -> None:
+    page = render_page(Report(module_tree=TREE))
+    assert 'id="modules"' in page
+    boxes = re.findall(r'<rect x="([\d.]+)" y="(\d+)" width="([\d.]+)"[^>]*class="compute"[^>]*><title>([^:]*):', page)
+    assert [(float(x), int(y) // 24, round(float(width)), name) for x, y, width, name in boxes] == [
+        (0, 0, 799, "Net"), (0, 1, 299, "Net.blocks.0"), (0, 2, 129, "Net.blocks.0.up"), (300, 1, 9, "Net.wait�[31m"),
+    ]  # fmt: skip
+    assert "train.py:14" in page
+    assert "Of it in modules 80.0 %" in page
+    assert 'id="modules"' not in render_page(Report())

@@ -1,0 +1,55 @@
+"""What is said of modules, the same in the terminal and on the page."""
+
+from fleetprof_api.report.module_tree import ModuleNode, ModuleTimes, ModuleTree
+
+from fleetprof_analyzer.job.modules import time_of
+from fleetprof_analyzer.views.text import duration, plain, share
+
+
+def whole_of(tree: ModuleTree) -> int:
+    """The work of the marked iteration, ns: of the device, or of operators on the host where there is none."""
+    return _amount(tree, tree.whole)
+
+
+def work_of(tree: ModuleTree, node: ModuleNode) -> int:
+    """The work of a module with all inside it, ns, of the same kind."""
+    return time_of(node, by_device=tree.whole.device_ns > 0)
+
+
+def describe_iteration(tree: ModuleTree) -> str:
+    """`Modules of one iteration of 120 ms (operators 100 ms, mean of 2 ranks)`."""
+    kind = "device work" if tree.whole.device_ns else "operators"
+    ranks = f", mean of {tree.ranks} ranks" if tree.ranks > 1 else ""
+    return f"Modules of one iteration of {duration(tree.iteration_ns)} ({kind} {duration(whole_of(tree))}{ranks})"
+
+
+def list_remarks(tree: ModuleTree) -> list[str]:
+    """Sentences on what is in no module, and on what is missing."""
+    whole = whole_of(tree)
+    parts = [
+        ("in modules", _amount(tree, tree.in_modules)),
+        ("backward of no known module", _amount(tree, tree.unassigned_backward)),
+        ("collectives", _amount(tree, tree.communication)),
+    ]
+    parts.append(("elsewhere (optimizer, loss, data)", whole - sum(part for _, part in parts)))
+    remarks = [f"Of it {', '.join(f'{words} {share(part, whole)}' for words, part in parts if part > 0)}."]
+    if tree.left_out:
+        modules = "1 module more is" if tree.left_out == 1 else f"{tree.left_out} modules more are"
+        remarks.append(f"{modules} not listed: their time is in those around them.")
+    if tree.ended_early:
+        remarks.append("Something was compiled meanwhile: what came later in the iteration is missing.")
+    return remarks
+
+
+def name_inside(node: ModuleNode, around: str) -> str:
+    """A module's name without that of the module around it."""
+    return plain(node.name.removeprefix(f"{around}."), 80)
+
+
+def place_of_call(node: ModuleNode) -> str:
+    """`train.py:14`, "" where nobody knows."""
+    return f"{plain(node.call_file.rpartition('/')[2], 60)}:{node.call_line}" if node.call_line else ""
+
+
+def _amount(tree: ModuleTree, times: ModuleTimes) -> int:
+    return times.device_ns if tree.whole.device_ns else times.host_ns
