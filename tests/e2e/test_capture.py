@@ -78,6 +78,21 @@ def test_a_single_process_is_captured(hub: Local, alone: LocalJob) -> None:
     assert [len(rank.iterations) for rank in hub.report(uid).ranks] == [3]
 
 
+def test_modules_are_told_from_an_iteration_that_no_other_measure_counts(hub: Local, llama: LocalJob) -> None:
+    uid = hub.submit("llama", iterations=2, collect=["ModuleTree"])
+
+    status = hub.await_end(uid)
+
+    assert outcome(status) == ("True", "Complete")
+    report = hub.report(uid)
+    assert [len(rank.iterations) for rank in report.ranks] == [2] * llama.world_size
+    tree = report.module_tree
+    assert tree is not None
+    assert tree.ranks == llama.world_size
+    assert tree.nodes[0].backward.host_ns > 0
+    assert all(node.class_name and node.call_line for node in tree.nodes)
+
+
 def test_a_second_capture_of_the_same_job_works(hub: Local, alone: LocalJob) -> None:
     outcomes = [outcome(hub.await_end(hub.submit("alone", iterations=2))) for _ in range(2)]
 
