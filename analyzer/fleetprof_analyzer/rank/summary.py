@@ -122,7 +122,7 @@ def summarise(
     trace = replace(trace, kernel_classes=terms.kernel_classes)
     sections = Sections(trace.source, problems)
     find = sections.find
-    trace, marked = part_marked(trace)
+    trace, marked = find(RankSection.MODULES, lambda: part_marked(trace)).otherwise((trace, None))
     trace = find(RankSection.WINDOW, lambda: leave_out_strays(trace, problems)).otherwise(trace)
     has_device = bool(trace.rows.on_device.any())
     calls = find(RankSection.CALLS, lambda: find_calls(trace))
