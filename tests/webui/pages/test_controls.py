@@ -57,7 +57,7 @@ CONTROLS: Final = (
     ("checkbox", r"as a table", "test_the_heat_map_is_a_table_when_asked"),
     ("checkbox", r"only those", "test_kernels_are_searched_and_only_outliers_shown"),
     ("checkbox", r"Only the longest", "test_only_the_longest_are_drawn_when_asked"),
-    ("checkbox", r"shapes of tensors|Python stacks|names of modules|memory of tensors|operations counted",
+    ("checkbox", r"shapes of tensors|Python stacks|time by module",
      "test_each_field_of_a_capture_is_in_its_yaml"),
     ("combobox", r"Theme", "test_the_theme_is_chosen_and_kept"),
     ("combobox", r"Order of ranks|Measure", "test_the_address_of_a_report_keeps_its_view"),
