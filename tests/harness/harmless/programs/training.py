@@ -18,13 +18,18 @@ class Training:
     """A model, its optimizer and what has been done with them."""
 
     def __init__(
-        self, make: Callable[..., torch.optim.Optimizer] = torch.optim.SGD, width: int = 16, **options: object
+        self,
+        make: Callable[..., torch.optim.Optimizer] = torch.optim.SGD,
+        width: int = 16,
+        least: int = LEAST,
+        **options: object,
     ) -> None:
         torch.manual_seed(0)
         torch.set_num_threads(1)
         self.model = torch.nn.Linear(width, width)
         self.optimizer = make(self.model.parameters(), **({"lr": 1e-3} | options))
         self.width = width
+        self.least = least
         self.iterations = 0
         self.digest = ""
 
@@ -44,7 +49,7 @@ class Training:
     def count(self) -> None:
         """Notes that an iteration is over, and rests."""
         self.iterations += 1
-        if self.iterations == LEAST:
+        if self.iterations == self.least:
             self.digest = digest(self.model)
         if self.iterations == 5:
             tell_ready()
@@ -52,7 +57,7 @@ class Training:
 
     def goes_on(self) -> bool:
         """Whether there is more to do."""
-        return self.iterations < LEAST or not is_stopped()
+        return self.iterations < self.least or not is_stopped()
 
     def run(self) -> None:
         """All of it."""
