@@ -1,10 +1,13 @@
 """Captures programs with a planted cause of the table of known causes, and healthy ones: which cause is named, and how.
 
-    python bench/real/causes.py [--only NAME]... [--times N]
+    python bench/real/causes.py [--only NAME]... [--times N] [--seconds S]
 
 Each program of `rank.causes.registry` (programs/causes) is captured N times at 12 iterations while it trains, as are
 programs that do the same without the cause. A capture counts where the cause is the first known one of the report, with
-a line of the program if samples can name one. Nothing here is a test: what misses its target is printed.
+a line of the program if samples can name one. Then each is run with its cause and without, in turns, and nothing of
+ours beside it (`pace.py`): the share of a step that leaving the cause out saves, beside the share that reports say.
+`off by` is how far the time of an iteration is that the share foretells from the one measured without the cause.
+Nothing here is a test: what misses its target is printed.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -31,6 +35,7 @@ from harness.training.local_system import Local, make_local  # noqa: E402
 
 ITERATIONS = 12
 COMMANDS = ROOT / ".venv" / "bin"
+TURNS = 3
 HEALTHY = ("plain/accumulation", "plain/fsdp2", "plain/streaming", "plain/plain_loop", "causes/healthy")
 WITHOUT_LINE = ("garbage_collection", "repeated_reduction", "few_cores", "unused_parameters")
 """Causes that are no line's."""
@@ -47,12 +52,29 @@ class Planted:
     def name(self) -> str:
         return self.file.rpartition("/")[2]
 
-    def words(self) -> list[str]:
-        """What its user types."""
-        path = HERE / "programs" / f"{self.file}.py"
-        if "init_process_group" in path.read_text():
-            return [str(COMMANDS / "torchrun"), "--standalone", "--nproc-per-node", "2", str(path)]
-        return [str(COMMANDS / "python"), str(path)]
+    @property
+    def path(self) -> Path:
+        return HERE / "programs" / f"{self.file}.py"
+
+    def words(self, *script: str) -> list[str]:
+        """What its user types; `script`: another one that runs it."""
+        script = script or (str(self.path),)
+        if "init_process_group" in self.path.read_text():
+            return [str(COMMANDS / "torchrun"), "--standalone", "--nproc-per-node", "2", *script]
+        return [str(COMMANDS / "python"), *script]
+
+
+@dataclass(frozen=True)
+class Alone:
+    """Mean times of a step, ns: the median of all turns."""
+
+    with_cause_ns: float
+    without_ns: float
+
+    @property
+    def gain(self) -> float:
+        """The share of a step that it takes without the cause less."""
+        return 1 - self.without_ns / self.with_cause_ns
 
 
 PROGRAMS = [*(Planted(rule.program, rule.name) for rule in CAUSE_RULES), *map(Planted, HEALTHY)]
@@ -62,12 +84,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--only", action="append", choices=[one.name for one in PROGRAMS], help="may be repeated")
     parser.add_argument("--times", type=int, default=10, help="captures of each program")
+    parser.add_argument("--seconds", type=float, default=5, help="of each turn alone; 0: none")
     given = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {ITERATIONS} iterations a capture", flush=True)
-    print("program                cause               captured  right  with its line  gain            other causes")
+    print(
+        "program                cause               captured  right  with its line  gain            alone   off by  "
+        "other causes",
+        flush=True,
+    )
     for program in PROGRAMS:
         if program.name in (given.only or [one.name for one in PROGRAMS]):
-            print(_row(program, _capture(program, given.times)), flush=True)
+            reports = _capture(program, given.times)
+            alone = _measure_alone(program, given.seconds) if program.cause and given.seconds else None
+            print(_row(program, reports, alone), flush=True)
 
 
 def _capture(program: Planted, times: int) -> list[Report]:
@@ -102,7 +131,23 @@ def _capture_once(local: Local, *, wait: bool) -> list[Report]:
     return [msgspec.json.decode(path.read_bytes(), type=Report) for path in paths]
 
 
-def _row(program: Planted, reports: list[Report]) -> str:
+def _measure_alone(program: Planted, seconds: float) -> Alone | None:
+    """None where a turn failed."""
+    found: dict[str, list[int]] = {"1": [], "0": []}
+    script = str(HERE / "pace.py"), str(program.path), str(seconds)
+    for fault in TURNS * ["1", "0"]:
+        with subprocess.Popen(
+            program.words(*script), env=os.environ | {"FAULT": fault}, stdout=subprocess.PIPE, text=True
+        ) as running:  # fmt: skip
+            assert running.stdout is not None
+            line = next((line for line in running.stdout if line.startswith("pace ")), None)
+            running.terminate()
+        if line is not None:
+            found[fault].append(int(line.split()[1]))
+    return Alone(median(found["1"]), median(found["0"])) if found["1"] and found["0"] else None
+
+
+def _row(program: Planted, reports: list[Report], alone: Alone | None = None) -> str:
     known = [[one for one in report.findings if one.measure == "ranks.causes"] for report in reports]
     right = [found[0] for found in known if found and found[0].kind == program.cause]
     lines = [one for one in right if one.place is not None and one.place.file.endswith(f"{program.name}.py")]
@@ -111,9 +156,15 @@ def _row(program: Planted, reports: list[Report]) -> str:
     line = "-" if not program.cause or program.cause in WITHOUT_LINE else f"{len(lines)} of {len(right)}"
     gains = sorted(one.gain_permille / 10 for one in right)
     gain = f"{gains[0]:.0f} to {gains[-1]:.0f} %" if gains else "-"
+    measured, off = "-", "-"
+    if alone is not None:
+        measured = f"{100 * alone.gain:.0f} %"
+        if gains:
+            foretold = (1 - median(gains) / 100) * alone.with_cause_ns
+            off = f"{100 * abs(foretold / alone.without_ns - 1):.0f} %"
     return (
         f"{program.name:<22} {program.cause or 'none':<19} {len(reports):>8}  {count:>5}  {line:<13}  {gain:<14}  "
-        f"{', '.join(others) or '-'}"
+        f"{measured:<6}  {off:<6}  {', '.join(others) or '-'}"
     )
 
 

@@ -1,8 +1,11 @@
 """A loop that evaluates on twenty batches after every fifth step."""
 
+import os
+
 import torch
 from torch import nn
 
+FAULT = os.environ.get("FAULT") != "0"
 torch.set_num_threads(1)
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
@@ -24,5 +27,5 @@ while True:
     optimizer.zero_grad()
     nn.functional.cross_entropy(model(torch.randn(64, 512)), torch.randint(0, 10, (64,))).backward()
     optimizer.step()
-    if step % 5 == 0:
+    if FAULT and step % 5 == 0:
         print(step, evaluate(), flush=True)

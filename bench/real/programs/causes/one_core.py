@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
+FAULT = os.environ.get("FAULT") != "0"
 torch.set_num_threads(1)
 
 
@@ -22,7 +23,8 @@ class Augmented(Dataset[tuple[torch.Tensor, int]]):
 
 
 def main() -> None:
-    os.sched_setaffinity(0, {0})
+    if FAULT:
+        os.sched_setaffinity(0, {0})
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
