@@ -17,10 +17,12 @@ LONGEST_S = 1200  # job and attack, which are ended after the capture: it is lon
 TOKEN_S = 6  # the job's token lives so long: its stream ends, and is dialled again, in the middle of the capture
 
 
-def play(folder: Path) -> dict[str, Any]:
+def play(folder: Path, dials: int = 0) -> dict[str, Any]:
     """The job's capture while the other tenant does its worst: what the hub says of it.
 
-    `calm` has the loop's lag before, `did` what the other tenant did.
+    `calm` has the loop's lag before, `did` what the other tenant did. With `dials` a third tenant dials that often
+    before and that often meanwhile, each until the hub answers: `waits_s`, of both. Before, a process that does
+    nothing keeps the machine about as busy as the other tenant does later, so that what differs is the hub's.
     """
     with ExitStack() as cleanup:
         hub = _start(cleanup, [str(HERE / "hub_process.py"), str(folder)], stdin=subprocess.PIPE)
@@ -36,17 +38,25 @@ def play(folder: Path) -> dict[str, Any]:
         _start(cleanup, [str(TRAINER), "--directory", str(sockets), "--ranks", str(RANKS), "--seconds", str(LONGEST_S)])
         _await(lambda: _ask(hub, "ranks team")["ranks"] == RANKS, f"{RANKS} ranks")
         calm = _ask(hub, "calm")
+        words = [str(HERE / "neighbour.py"), str(port), str(folder / "ca.crt"), NAME, str(dials)]
+        waits: list[list[float]] = []
+        if dials:
+            with ExitStack() as busy:
+                _start(busy, ["-c", "while True: pass"])
+                waits.append(_time_dials(words, "before"))
         hostile = _start(
             cleanup,
             [str(HERE / "hostile_tenant.py"), str(port), str(folder / "ca.crt"), NAME, str(LONGEST_S)],
             stdout=subprocess.PIPE,
         )
         _await(lambda: all(_ask(hub, "refused")[kind] for kind in REFUSED), "the other tenant to do its worst")
+        if dials:
+            waits.append(_time_dials(words, "meanwhile"))
         found: dict[str, Any] = _ask(hub, "capture team a")
         assert hostile.stdout is not None
         found["attacked_to_the_end"] = hostile.poll() is None
         hostile.terminate()
-        return found | {"calm": calm, "did": json.loads(hostile.stdout.readline() or b"{}")}
+        return found | {"calm": calm, "waits_s": waits, "did": json.loads(hostile.stdout.readline() or b"{}")}
 
 
 def _start(cleanup: ExitStack, words: list[str], **pipes: int) -> subprocess.Popen[bytes]:
@@ -56,6 +66,12 @@ def _start(cleanup: ExitStack, words: list[str], **pipes: int) -> subprocess.Pop
     process = subprocess.Popen([sys.executable, *words], stderr=subprocess.DEVNULL, **given)  # type: ignore[call-overload]
     cleanup.callback(_stop, process)
     return process  # type: ignore[no-any-return]
+
+
+def _time_dials(words: list[str], phase: str) -> list[float]:
+    answer = subprocess.run([sys.executable, *words, phase], capture_output=True, text=True, timeout=600, check=True)
+    waits: list[float] = json.loads(answer.stdout)
+    return waits
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
