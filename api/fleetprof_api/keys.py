@@ -15,6 +15,8 @@
     v1/<namespace>/policies/now.json
     v1/<the operator's namespace>/probe/now
 
+Where several clusters share a bucket, each has all this below `clusters/<its name>/`.
+
 Guarantees: keys are made of checked parts only, so no name can climb out of its prefix; readers refuse another
 major version by the first segment.
 """
@@ -24,6 +26,11 @@ from typing import Final
 
 MAJOR: Final = "v1"
 _PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+_CLUSTER: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+CLUSTERS: Final = "clusters/"
+"""Prefix of what clusters with a name have written."""
 
 
 class InvalidKeyPart(ValueError):
@@ -114,6 +121,32 @@ def policies_key(namespace: str) -> str:
 def probe_key(namespace: str) -> str:
     """The object that an operator writes to see whether the store works; no request has the uid `probe`."""
     return f"{MAJOR}/{_checked(namespace, 'namespace')}/probe/now"
+
+
+def is_cluster_name(text: str) -> bool:
+    """Whether a cluster may be called so: as a namespace of Kubernetes, without a dot."""
+    return _CLUSTER.fullmatch(text) is not None
+
+
+def cluster_root(cluster: str) -> str:
+    """Prefix below which a cluster keeps its `v1/`, with its trailing slash; "" for one without a name.
+
+    Raises InvalidKeyPart.
+    """
+    if cluster and not is_cluster_name(cluster):
+        raise InvalidKeyPart(f"cluster {cluster!r} must be 1 to 63 of a-z 0-9 -, with a letter or digit at both ends")
+    return f"{CLUSTERS}{cluster}/" if cluster else ""
+
+
+def qualify(cluster: str, namespace: str) -> str:
+    """A namespace as readers in other clusters call it: no namespace of Kubernetes has a dot."""
+    return f"{cluster}.{namespace}" if cluster else namespace
+
+
+def split_qualified(namespace: str) -> tuple[str, str]:
+    """Cluster, "" for the reader's own, and namespace in it."""
+    cluster, dot, plain = namespace.partition(".")
+    return (cluster, plain) if cluster and dot else ("", namespace)
 
 
 def split_request_prefix(key: str) -> tuple[str, str, str]:

@@ -42,6 +42,18 @@ class StoreLocation(msgspec.Struct, kw_only=True, frozen=True):
         """The address for people, without settings."""
         return self.directory or f"s3://{self.bucket}/{self.prefix}"
 
+    def of_cluster(self, cluster: str) -> "StoreLocation":
+        """Where a cluster of this name keeps its own, in a store of several; "" is one without a name.
+
+        Raises InvalidKeyPart.
+        """
+        below = keys.cluster_root(cluster).strip("/")
+        if not below:
+            return self
+        if self.directory:
+            return msgspec.structs.replace(self, directory=f"{self.directory}/{below}")
+        return msgspec.structs.replace(self, prefix=f"{self.prefix}/{below}" if self.prefix else below)
+
     def text(self) -> str:
         """The whole location as one line; `parse_location` reads it."""
         if self.directory:

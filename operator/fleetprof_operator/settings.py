@@ -75,6 +75,12 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         "store", required=True, metavar="LOCATION", help="s3://bucket/prefix?endpoint=…&path_style=…&region=…"
     )
     parser.setting(
+        "cluster",
+        default="",
+        metavar="NAME",
+        help="this cluster's name, where several share the store: it writes below clusters/NAME/ alone",
+    )
+    parser.setting(
         "store-authority",
         metavar="FILE",
         help="certificates (PEM) that sidecars trust for uploads beside their own; our own: AWS_CA_BUNDLE",
@@ -157,7 +163,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
 
 def _check(given: argparse.Namespace) -> Settings:
     try:
-        store = parse_location(given.store)
+        store = parse_location(given.store).of_cluster(given.cluster)
     except ValueError as error:
         raise ValueError(f"--store: {error}") from None
     for flag, least, most in (

@@ -64,6 +64,10 @@ s3://
 {{- if .root.Values.store.bundled.enabled }}{{ $secret = include "fleetprof.bundledSecret" .root }}{{ end -}}
 - name: FLEETPROF_STORE
   value: {{ include "fleetprof.storeLocation" .root | quote }}
+{{- with .root.Values.store.cluster }}
+- name: FLEETPROF_CLUSTER
+  value: {{ . | quote }}
+{{- end }}
 {{- if .root.Values.store.s3.authority }}
 - name: AWS_CA_BUNDLE
   value: /etc/fleetprof/store/ca.crt

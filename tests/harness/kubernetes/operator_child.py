@@ -30,7 +30,7 @@ async def _run(folder: Path, token: str, more: list[str], ready: Connection) -> 
     arguments += ["--hub-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--alerts-listen", "127.0.0.1:0"]
     settings = read_settings([*arguments, *more], {})
     set_up_logging(settings.log_level)
-    store = DirectoryStore(folder, b"s" * 32, "")
+    store = DirectoryStore(settings.store.directory, b"s" * 32, "")
     uploads = await serve_uploads(store, socket.create_server(("127.0.0.1", 0)))
     cluster = await Cluster.connect()
     operator = Operator(

@@ -85,3 +85,19 @@ async def test_a_stream_ends_when_nobody_can_be_asked() -> None:
 
     events = [event async for event in stream_changes(MemoryStore(), "team", "uid", "", may_read)]
     assert events == [b"retry: 2000\n\n"]
+
+
+async def test_another_cluster_s_namespace_is_asked_about_by_the_cluster_s_name() -> None:
+    api = ScriptedApi()
+    assert await Reviews(api).find_permitted(ANN, "get", ["west.a"]) == frozenset()
+    attributes = {"group": "fleetprof.io", "resource": "clusters", "verb": "get", "namespace": ""}
+    assert [spec["resourceAttributes"] for spec in api.specs] == [
+        attributes | {"name": "west"},
+        attributes | {"name": "west.a"},
+    ]
+
+
+async def test_nothing_but_reading_is_granted_in_another_cluster() -> None:
+    api = ScriptedApi("")
+    assert await Reviews(api).find_permitted(ANN, "create", ["west.a"]) == frozenset()
+    assert api.specs == []

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection
 from typing import Final, Literal
 
+from fleetprof_api import keys
 from fleetprof_api.plain_text import make_printable
 from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from starlette.requests import Request
@@ -29,7 +30,8 @@ from fleetprof_webui.kubernetes_api import SELF_REVIEW, SELF_REVIEW_PATH, Json, 
 Writes = Literal["none", "token", "impersonate"]
 """In whose name captures are asked for: nobody's, with the person's own token, or as the person by impersonation."""
 
-_NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_LABEL: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_NAMESPACE: Final = re.compile(rf"({_LABEL}\.)?{_LABEL}")
 
 audit = logging.getLogger("fleetprof.audit")
 
@@ -37,6 +39,7 @@ audit = logging.getLogger("fleetprof.audit")
 class ClusterAccess:
     """Recognises people by `doorway`, and by `kubectl` where that is there; one of them is.
 
+    `shared`: other clusters' captures are in the store, of which rights on this cluster's namespaces show none.
     `list_namespaces` blocks; it gives those that have captures, telemetry or policies.
     """
 
@@ -50,10 +53,12 @@ class ClusterAccess:
         writes: Writes,
         sign_in: ProviderSignIn | None = None,
         kubectl: KubectlSignIn | None = None,
+        shared: bool = False,
     ) -> None:
         self._doorway = doorway
         self._sign_in = sign_in
         self._kubectl = kubectl
+        self._shared = shared
         self._api = api
         self._reviews = reviews
         self._list_namespaces = list_namespaces
@@ -143,10 +148,13 @@ class ClusterAccess:
     async def _find_permitted(
         self, subject: Subject, verb: str, named: Collection[str] | None
     ) -> frozenset[str] | None:
-        if await self._reviews.may_everywhere(subject, verb):
+        everywhere = await self._reviews.may_everywhere(subject, verb)
+        if everywhere and not self._shared:
             return None
-        among = await asyncio.to_thread(self._list_namespaces) if named is None else named
-        return await self._reviews.find_permitted(subject, verb, among)
+        among = frozenset(await asyncio.to_thread(self._list_namespaces) if named is None else named)
+        # Everywhere is every namespace of this cluster.
+        own = frozenset(each for each in among if not keys.split_qualified(each)[0]) if everywhere else frozenset()
+        return own | await self._reviews.find_permitted(subject, verb, among - own)
 
 
 def _find_named(request: Request) -> frozenset[str] | None:

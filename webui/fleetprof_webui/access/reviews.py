@@ -1,5 +1,9 @@
 """What a person may read, asked of the API server (SubjectAccessReview): what kubectl would let them read.
 
+Of another cluster's namespace (`CLUSTER.NAMESPACE`) this cluster's rights on ProfileRequests say nothing. It is read by
+who may `get` or `list` `clusters.fleetprof.io` of the name CLUSTER, or CLUSTER.NAMESPACE, by a ClusterRole; there is
+no such kind, and rights need none.
+
 Guarantees: asked cluster-wide first, then once per namespace, at most eight at a time; a yes is remembered for 30 s, a
 no for 5 s, by user and groups; when the API server does not answer, nobody may. Source: authorization.k8s.io/v1.
 """
@@ -12,6 +16,7 @@ from collections.abc import Callable, Collection
 from http import HTTPStatus
 from typing import Final
 
+from fleetprof_api import keys
 from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 
 from fleetprof_webui.access.subject import Subject
@@ -24,10 +29,12 @@ AT_ONCE: Final = 8
 _MOST_REMEMBERED: Final = 50_000
 _PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _EVERYWHERE: Final = ""
+_READING: Final = frozenset({"get", "list"})
+CLUSTERS_PLURAL: Final = "clusters"
 
 log = logging.getLogger(__name__)
 
-_Question = tuple[Subject, str, str]
+_Question = tuple[Subject, str, str, str]
 
 
 class Reviews:
@@ -44,7 +51,14 @@ class Reviews:
 
         async def ask(namespace: str) -> bool:
             async with room:
-                return await self._may(subject, verb, namespace)
+                cluster = keys.split_qualified(namespace)[0]
+                if not cluster:
+                    return await self._may(subject, verb, namespace)
+                if verb not in _READING:
+                    return False
+                return await self._may(subject, verb, _EVERYWHERE, cluster) or await self._may(
+                    subject, verb, _EVERYWHERE, namespace
+                )
 
         names = sorted(among)
         answers = await asyncio.gather(*(ask(name) for name in names))
@@ -54,8 +68,8 @@ class Reviews:
         """Whether they may in all namespaces. Raises RequestRefused (503)."""
         return await self._may(subject, verb, _EVERYWHERE)
 
-    async def _may(self, subject: Subject, verb: str, namespace: str) -> bool:
-        question = (Subject(subject.name, tuple(sorted(subject.groups))), verb, namespace)
+    async def _may(self, subject: Subject, verb: str, namespace: str, cluster: str = "") -> bool:
+        question = (Subject(subject.name, tuple(sorted(subject.groups))), verb, namespace, cluster)
         known = self._known.get(question)
         if known is not None and self._clock() < known[1]:
             return known[0]
@@ -66,8 +80,10 @@ class Reviews:
             self._known.popitem(last=False)
         return allowed
 
-    async def _review(self, subject: Subject, verb: str, namespace: str) -> bool:
+    async def _review(self, subject: Subject, verb: str, namespace: str, cluster: str) -> bool:
         attributes = {"group": REQUESTS_GROUP, "resource": REQUESTS_PLURAL, "verb": verb, "namespace": namespace}
+        if cluster:
+            attributes |= {"resource": CLUSTERS_PLURAL, "name": cluster}
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",

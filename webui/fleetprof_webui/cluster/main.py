@@ -13,6 +13,7 @@ from typing import Final
 from fleetprof_api.process.address import HostPort
 from fleetprof_api.process.log import set_up_logging
 from fleetprof_store.base import Store, StoreError
+from fleetprof_store.clusters import ClustersStore
 from fleetprof_store.location import open_location
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp
@@ -85,7 +86,10 @@ def main() -> None:
     settings = read_settings(sys.argv[1:])
     set_up_logs(settings.log_level)
     try:
-        asyncio.run(serve(settings, open_location(settings.store)))
+        store = open_location(settings.store)
+        if settings.cluster:
+            store = ClustersStore(store, settings.cluster)
+        asyncio.run(serve(settings, store))
     except (StoreError, CatalogUnusable, SQLAlchemyError, ssl.SSLError, ValueError, OSError) as error:
         log.critical("cannot start: %s", error)
         sys.exit(WRONG_SETTINGS)

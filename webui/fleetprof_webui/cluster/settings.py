@@ -36,6 +36,7 @@ class Settings:
     `kubectl_sign_in` is there; `public_url` is "" where people come by kubectl alone."""
 
     store: StoreLocation
+    cluster: str
     catalog_url: str
     public_url: str
     listen: HostPort
@@ -59,6 +60,12 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     """The settings. Ends the process with exit code 2 and a message when they are wrong, as argparse does."""
     parser = SettingsParser("fleetprof-webui", "The web UI in a cluster.", environment, exit_codes=EXIT_CODES)
     parser.setting("store", required=True, metavar="LOCATION", help="s3://bucket/prefix?endpoint=…, as the operator's")
+    parser.setting(
+        "cluster",
+        default="",
+        metavar="NAME",
+        help="as the operator's; captures of the other clusters in the store are shown to whom that is granted",
+    )
     parser.setting("catalog", required=True, metavar="URL", help="postgresql://USER@HOST/NAME or sqlite:///FILE")
     parser.setting(
         "public-url",
@@ -135,6 +142,7 @@ def _check(given: argparse.Namespace) -> Settings:
         raise ValueError("--public-url: must be set: it is where people come back to when they have signed in")
     try:
         store = parse_location(given.store)
+        store.of_cluster(given.cluster)
     except ValueError as error:
         raise ValueError(f"--store: {error}") from None
     if not given.api_server.startswith("https://"):
@@ -143,6 +151,7 @@ def _check(given: argparse.Namespace) -> Settings:
         raise ValueError("--look-every-seconds: must be from 1 to 3600")
     return Settings(
         store=store,
+        cluster=given.cluster,
         catalog_url=given.catalog,
         public_url=_read_public_url(given.public_url) if given.public_url else "",
         listen=_read_address("--listen", given.listen),

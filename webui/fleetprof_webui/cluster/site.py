@@ -60,6 +60,7 @@ def make_site(
         writes=settings.writes,
         sign_in=signing_in,
         kubectl=by_kubectl,
+        shared=bool(settings.cluster),
     )
     personal = None if settings.writes == "none" else ClusterCaptures(api, reviews, access, catalog, settings.writes)
     service = Service(
