@@ -29,7 +29,7 @@ p.chmod(0o755) for name, at in tomllib.load(open("pyproject.toml", "rb"))["proje
 
 FROM build AS operator-dependencies
 ARG SSL_CERT_FILE
-RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --extra operator --extra otlp \
+RUN /uv/bin/uv sync --quiet --frozen --no-default-groups --no-install-project --extra operator \
     && cd $PACKAGES && find botocore/data $OTHER_SERVICES -exec rm -r {} + \
     && find kubernetes/client kubernetes/aio/client \( -path '*/api/*.py*' -o -path '*/models/*.py*' \) \
     ! -name '__init__.*' -delete

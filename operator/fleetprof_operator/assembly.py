@@ -3,19 +3,15 @@
 Guarantees: a part that is not set up is None, and nothing of it is imported or begun.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fleetprof_operator.analyses.analyses import AnalysisBounds, AnalyzerJobs
-from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
 from fleetprof_operator.kubernetes.cluster import Cluster
 from fleetprof_operator.metrics import Metrics
 from fleetprof_operator.ownership.leadership import Leadership
 from fleetprof_operator.ownership.lease import Holder
 from fleetprof_operator.settings import Settings
-
-if TYPE_CHECKING:
-    from fleetprof_operator.hub.telemetry.otlp_export import OtlpExport
 
 _ANALYSIS_MARGIN_S: Final = 300  # for a Job to be scheduled and noticed, beyond its own deadline
 
@@ -53,15 +49,6 @@ def make_analyses(settings: Settings, cluster: Cluster, metrics: Metrics) -> Ana
         ),
         on_write=metrics.writes.labels("job").inc,
     )
-
-
-def make_otlp(settings: Settings, hub: Hub) -> "OtlpExport | None":
-    """None: figures go to no collector."""
-    if not settings.otlp_endpoint:
-        return None
-    from fleetprof_operator.hub.telemetry.otlp_export import OtlpExport
-
-    return OtlpExport(settings.otlp_endpoint, settings.otlp_interval_seconds, hub.telemetry, settings.identity)
 
 
 def make_leadership(settings: Settings, cluster: Cluster) -> Leadership | None:

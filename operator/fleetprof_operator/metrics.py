@@ -5,7 +5,7 @@ Source: prometheus-client.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Reason
@@ -20,9 +20,6 @@ from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.telemetry.board import TelemetryBoard
 from fleetprof_operator.hub.telemetry.snapshot import count_left_out
 from fleetprof_operator.hub.telemetry.stored_history import StoredHistory
-
-if TYPE_CHECKING:
-    from fleetprof_operator.hub.telemetry.otlp_export import OtlpExport
 
 STATES: Final = ("New", "Suspended", "Waiting", "Capturing", "Uploading", "Analyzing", "Finishing", "Other")
 """How an unfinished request may stand; `Other`: a state that a newer version wrote."""
@@ -78,14 +75,14 @@ class Metrics:
             "fleetprof_api_writes", "Writes to the Kubernetes API.", ["object"], registry=self.registry
         )
 
-    def show_hub(self, hub: Hub, otlp: "OtlpExport | None" = None) -> None:
-        """Adds what `hub` and its export are asked at each scrape."""
+    def show_hub(self, hub: Hub) -> None:
+        """Adds what `hub` is asked at each scrape."""
         self.registry.register(_Refusals(hub.refusals))
         sidecars = Gauge("fleetprof_sidecars_connected", "Sidecars with an open stream.", registry=self.registry)
         sidecars.set_function(hub.count_connected)
         kept = Gauge("fleetprof_hub_kept_bytes", "About what the hub keeps of sidecars.", registry=self.registry)
         kept.set_function(hub.count_kept_bytes)
-        self.registry.register(_Telemetry(hub.telemetry, hub.history, otlp))
+        self.registry.register(_Telemetry(hub.telemetry, hub.history))
 
     def note_firing(self, trigger: str, result: str) -> None:
         """A policy's trigger has fired; `trigger` is its type, `result` one of FIRED."""
@@ -132,10 +129,9 @@ class _Refusals(Collector):
 
 
 class _Telemetry(Collector):
-    def __init__(self, board: TelemetryBoard, history: StoredHistory, otlp: "OtlpExport | None") -> None:
+    def __init__(self, board: TelemetryBoard, history: StoredHistory) -> None:
         self._board = board
         self._history = history
-        self._otlp = otlp
 
     def collect(self) -> Iterator[Metric]:
         yield CounterMetricFamily("fleetprof_telemetry_reports", "Reports of sidecars.", value=self._board.reports)
@@ -150,10 +146,6 @@ class _Telemetry(Collector):
         for result, number in self._history.writes.items():
             writes.add_metric([result], number)
         yield writes
-        exports = CounterMetricFamily("fleetprof_telemetry_otlp_exports", "Exports by OTLP.", labels=["result"])
-        for result, number in self._otlp.results.items() if self._otlp is not None else ():
-            exports.add_metric([result], number)
-        yield exports
 
 
 class _States(Collector):

@@ -21,7 +21,7 @@ from fleetprof_store.base import Store, StoreError
 
 from fleetprof_operator.analyses.analyses import AnalyzerJobs
 from fleetprof_operator.analyses.service import AnalysesService
-from fleetprof_operator.assembly import bound_hub, make_analyses, make_leadership, make_otlp
+from fleetprof_operator.assembly import bound_hub, make_analyses, make_leadership
 from fleetprof_operator.health import Health
 from fleetprof_operator.hub.access.authentication import Authenticator
 from fleetprof_operator.hub.capture.environment import AnalysisOrder, Analyze
@@ -109,8 +109,7 @@ class Operator:
             find_workload=PodWorkloads(cluster).find,
             settings=hub_settings or bound_hub(settings),
         )
-        self._otlp = make_otlp(settings, self.hub)
-        self._metrics.show_hub(self.hub, self._otlp)
+        self._metrics.show_hub(self.hub)
         requesters = Requesters(cluster, settings.requester_guard, settings.account_name)
         policies = Policies.assemble(settings, cluster, self.hub, self._metrics, requesters)
         policies.register(self._metrics.registry)
@@ -189,8 +188,6 @@ class Operator:
             cleanup.push_async_callback(self.hub.history.close)
             await self.policies.start()
             beside = [self._probe.run(), self._retention.run(), self._later_changes.run(), self.hub.history.run()]
-            if self._otlp is not None:
-                beside.append(self._otlp.run())
             if isinstance(self._certificates, CertificateKeeper):
                 beside.append(self._certificates.run())
             for work in beside:

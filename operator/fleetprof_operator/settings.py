@@ -17,7 +17,6 @@ from fleetprof_api.request import read_quantity
 from fleetprof_store.location import StoreLocation, parse_location
 
 from fleetprof_operator.hub.bounds import AllBounds, parse_bounds
-from fleetprof_operator.hub.telemetry.otlp_endpoint import check_otlp_endpoint
 from fleetprof_operator.kubernetes.cluster import Json
 
 _CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\\s]+-----END CERTIFICATE-----")
@@ -54,8 +53,6 @@ class Settings:
     analysis_max_resources: Mapping[str, str]
     max_analyses_per_namespace: int
     telemetry_interval_seconds: int
-    otlp_endpoint: str
-    otlp_interval_seconds: int
     max_captures: int
     max_captures_per_namespace: int
     bounds: AllBounds
@@ -131,13 +128,6 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         type=int,
         help="seconds between two reports of one sidecar; 0: no telemetry",
     )
-    parser.setting(
-        "otlp-endpoint",
-        default="",
-        metavar="URL",
-        help="OTLP/gRPC port of a collector that gets the workloads' metrics, http(s)://HOST:PORT; none: only /metrics",
-    )
-    parser.setting("otlp-interval-seconds", default=30, type=int, help="seconds between two exports to the collector")
     parser.setting("max-captures", default=200, type=int, help="captures under way at a time")
     parser.setting("max-captures-per-namespace", default=20, type=int, help="captures of one namespace under way")
     parser.setting("bounds", metavar="FILE", help="what requests may ask for, by namespace, YAML; none: no bounds")
@@ -173,17 +163,12 @@ def _check(given: argparse.Namespace) -> Settings:
         ("analysis_max_parallelism", 1, 1000),
         ("max_analyses_per_namespace", 1, 1000),
         ("telemetry_interval_seconds", 0, 600),
-        ("otlp_interval_seconds", 5, 3600),
         ("max_captures", 1, 10_000),
         ("max_captures_per_namespace", 1, 10_000),
     ):
         value = getattr(given, flag)
         if not least <= value <= most:
             raise ValueError(f"--{flag.replace('_', '-')}: must be from {least} to {most}, got {value}")
-    try:
-        otlp_endpoint = check_otlp_endpoint(given.otlp_endpoint) if given.otlp_endpoint else ""
-    except ValueError as error:
-        raise ValueError(f"--otlp-endpoint: {error}") from None
     try:
         given.report_url.format(namespace="", name="", uid="")
     except (KeyError, IndexError, ValueError):
@@ -214,8 +199,6 @@ def _check(given: argparse.Namespace) -> Settings:
         analysis_max_resources=_read_amounts(given.analysis_max_resources),
         max_analyses_per_namespace=given.max_analyses_per_namespace,
         telemetry_interval_seconds=given.telemetry_interval_seconds,
-        otlp_endpoint=otlp_endpoint,
-        otlp_interval_seconds=given.otlp_interval_seconds,
         max_captures=given.max_captures,
         max_captures_per_namespace=given.max_captures_per_namespace,
         bounds=_read_bounds(Path(given.bounds)) if given.bounds else AllBounds(),

@@ -43,7 +43,6 @@ OPERATOR = (8443, "operator")
         ("narrow network", "analyzer", {NAMES, OPERATOR, (443, "10.0.0.0/8")}),
         ("narrow network", "operator", {NAMES, *API, (443, "10.0.0.0/8"), (80, "169.254.170.23/32")}),
         ("narrow network", "webhook", {NAMES, *API}),
-        ("a collector", "operator", {NAMES, *API, (4317, "anywhere")}),
         (
             "narrow network and a role",
             "operator",

@@ -12,7 +12,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
 
 from fleetprof_api.hub.local_hub import HUB_SOCKET, UPLOAD_SOCKET, UPLOAD_URL, HubRecord
 from fleetprof_api.private_directory import PrivateDirectory
@@ -30,11 +29,6 @@ from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.store_location import StoreLocation, open_store
 
-if TYPE_CHECKING:
-    from fleetprof_operator.hub.telemetry.otlp_export import OtlpExport
-
-_OTLP_S: Final = 30.0
-
 
 @asynccontextmanager
 async def run_hub(
@@ -43,12 +37,10 @@ async def run_hub(
     location: StoreLocation,
     *,
     metrics: HostPort | None = None,
-    otlp: str | None = None,
 ) -> AsyncIterator[tuple[HubRecord, Hub]]:
     """A hub that answers, until the block ends: at a socket, or on the network.
 
-    `metrics`: where /metrics is; `otlp`: the collector that is told of workloads as well.
-    Raises Failure when it cannot be.
+    `metrics`: where /metrics is. Raises Failure when it cannot be.
     """
     store = open_store(location, secret=state.upload_secret())
     async with AsyncExitStack() as cleanup:
@@ -61,11 +53,8 @@ async def run_hub(
             cleanup.push_async_callback(hub.close)
             await _restore(hub, location)
             tls = ServerTls(*listen[1].pem_pair()) if listen else None
-            export = _make_export(hub, otlp) if otlp else None
             if metrics is not None:
-                cleanup.push_async_callback(await _serve_metrics(hub, metrics, export))
-            if export is not None:
-                cleanup.callback(asyncio.create_task(export.run()).cancel)
+                cleanup.push_async_callback(await _serve_metrics(hub, metrics))
             cleanup.push_async_callback(hub.history.close)
             cleanup.callback(asyncio.create_task(hub.history.run()).cancel)
             server = await serve(hub, place, token=state.token(), tls=tls)
@@ -92,13 +81,7 @@ async def run_hub(
         yield record, hub
 
 
-def _make_export(hub: Hub, endpoint: str) -> "OtlpExport":
-    from fleetprof_operator.hub.telemetry.otlp_export import OtlpExport
-
-    return OtlpExport(endpoint, _OTLP_S, hub.telemetry, socket.gethostname())
-
-
-async def _serve_metrics(hub: Hub, at: HostPort, export: "OtlpExport | None") -> Callable[[], Awaitable[None]]:
+async def _serve_metrics(hub: Hub, at: HostPort) -> Callable[[], Awaitable[None]]:
     """Returns what ends it. Raises Failure."""
     from fleetprof_operator.hub.telemetry.snapshot import take_snapshot
     from fleetprof_operator.metrics import Metrics
@@ -106,7 +89,7 @@ async def _serve_metrics(hub: Hub, at: HostPort, export: "OtlpExport | None") ->
 
     try:
         metrics = Metrics(dict)
-        metrics.show_hub(hub, export)
+        metrics.show_hub(hub)
         page = await serve_probes(at, str, metrics.registry, lambda: take_snapshot(hub.telemetry))
     except OSError as error:
         raise Failure(

@@ -83,7 +83,6 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
     "no policies, no budgets": (*S3, "networkPolicy.enabled=false", "podDisruptionBudget.enabled=false"),
     "monitored": (*S3, "serviceMonitor.enabled=true", "serviceMonitor.labels.release=prometheus"),
     "DCGM": (*S3, "sidecar.dcgmExporterUrl=http://$(FLEETPROF_NODE_IP):9400/metrics"),
-    "a collector": (*S3, "operator.otlp.endpoint=http://otel-collector.monitoring:4317"),
     "accounts of others": (
         *OIDC,
         *(

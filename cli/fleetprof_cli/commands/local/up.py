@@ -37,15 +37,6 @@ def _loopback(context: click.Context, parameter: click.Parameter, value: str | N
     return address
 
 
-def _otlp(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    from fleetprof_operator.hub.telemetry.otlp_endpoint import check_otlp_endpoint
-
-    try:
-        return check_otlp_endpoint(value) if value else None
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
 _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True, path_type=Path)
 
 
@@ -76,12 +67,6 @@ _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True,
     callback=_loopback,
     help="Serve /metrics for Prometheus there, a loopback address; every user of this machine can read it.",
 )
-@click.option(
-    "--otlp",
-    metavar="URL",
-    callback=_otlp,
-    help="Send what jobs do to an OpenTelemetry collector, twice a minute: http(s)://HOST:PORT of its OTLP/gRPC port.",
-)
 @state_option
 @click.pass_obj
 def command(
@@ -95,7 +80,6 @@ def command(
     tls_ca: Path | None,
     no_ui: bool,
     metrics: HostPort | None,
-    otlp: str | None,
 ) -> None:
     """Start the hub, the object store, the analysis and the web UI on this machine, to stay; Ctrl-C ends them.
 
@@ -120,7 +104,7 @@ def command(
     state.prepare()
     with hub_lock.hold(state):
         at = (listen, tls or own_certificate(state, listen)) if listen else None
-        asyncio.run(_serve(state, at, location, with_ui=not no_ui, metrics=metrics, otlp=otlp))
+        asyncio.run(_serve(state, at, location, with_ui=not no_ui, metrics=metrics))
 
 
 async def _serve(
@@ -130,12 +114,11 @@ async def _serve(
     *,
     with_ui: bool,
     metrics: HostPort | None,
-    otlp: str | None,
 ) -> None:
     from fleetprof_cli.local.hub import run_hub
 
     stop = stop_signals()
-    async with run_hub(state, listen, location, metrics=metrics, otlp=otlp) as (record, _hub):
+    async with run_hub(state, listen, location, metrics=metrics) as (record, _hub):
         say(f"the hub answers at {record.address}; results go to {location.address()}")
         for check in judge_store(location):
             if check.verdict is Verdict.WARN:
