@@ -34,6 +34,7 @@ from fleetprof_analyzer.job.heterogeneity import measure_heterogeneity
 from fleetprof_analyzer.job.modules import merge_modules
 from fleetprof_analyzer.job.stragglers.causes.silence import add_silences
 from fleetprof_analyzer.job.stragglers.hosts import add_hosts, name_hosts
+from fleetprof_analyzer.job.stragglers.sampled_device import find_sampled_device
 from fleetprof_analyzer.job.stragglers.verdict import judge_summaries
 from fleetprof_analyzer.job.whole_traces import choose_whole_traces
 from fleetprof_analyzer.rank.identity import find_doubles
@@ -115,9 +116,13 @@ def assemble(
     )
     suspects = [] if report.stragglers is None else [rank.rank for rank in report.stragglers.ranks]
     gain = 0.0 if judged is None else judged.loading_gain
+    device = find("samples of the late rank", lambda: find_sampled_device(report)).or_none()
     whole = msgspec.structs.replace(
         report,
-        findings=find("findings", lambda: say_findings(find_findings(report, gain), report.stragglers)).otherwise([]),
+        findings=find(
+            "findings",
+            lambda: say_findings(find_findings(report, gain), report.stragglers, device),
+        ).otherwise([]),
         whole_traces=find("whole traces", lambda: choose_whole_traces(ranks, suspects)).otherwise([]),
         problems=[
             *problems,

@@ -22,6 +22,7 @@ from fleetprof_analyzer.job.findings.found import (
     SomeLongIterations,
     WaitsForCores,
 )
+from fleetprof_analyzer.job.stragglers.sampled_device import SampledDevice
 from fleetprof_analyzer.words.causes.known_causes import say_proven_cause
 from fleetprof_analyzer.words.exposed_communication import say_exposed_communication
 from fleetprof_analyzer.words.host_findings import say_host_finding, say_long_iterations
@@ -29,13 +30,15 @@ from fleetprof_analyzer.words.idle_device import say_idle_device
 from fleetprof_analyzer.words.straggler_advice import straggler_advice
 
 
-def say_findings(found: Sequence[MeasuredFinding], stragglers: Stragglers | None) -> list[Finding]:
-    """In the same order; `stragglers` is the report's section, with its reason in words."""
-    return [_say(one, stragglers) for one in found]
+def say_findings(
+    found: Sequence[MeasuredFinding], stragglers: Stragglers | None, device: SampledDevice | None = None
+) -> list[Finding]:
+    """In the same order; `stragglers` is the report's section, with its reason in words; `device` that of its rank."""
+    return [_say(one, stragglers, device) for one in found]
 
 
-def _say(found: MeasuredFinding, stragglers: Stragglers | None) -> Finding:
-    message, advice = _say_facts(found, stragglers)
+def _say(found: MeasuredFinding, stragglers: Stragglers | None, device: SampledDevice | None) -> Finding:
+    message, advice = _say_facts(found, stragglers, device)
     return Finding(
         kind=found.kind,
         message=message,
@@ -50,11 +53,11 @@ def _say(found: MeasuredFinding, stragglers: Stragglers | None) -> Finding:
     )
 
 
-def _say_facts(found: MeasuredFinding, stragglers: Stragglers | None) -> tuple[str, str]:
+def _say_facts(found: MeasuredFinding, stragglers: Stragglers | None, device: SampledDevice | None) -> tuple[str, str]:
     """(what it is, what to try)."""
     match facts := found.facts:
         case HeldUp():
-            return ("", "") if stragglers is None else _say_held_up(stragglers, found.place)
+            return ("", "") if stragglers is None else _say_held_up(stragglers, found.place, device)
         case IdleDevice():
             return say_idle_device(facts, found.names)
         case ExposedCommunication():
@@ -75,5 +78,5 @@ def _say_facts(found: MeasuredFinding, stragglers: Stragglers | None) -> tuple[s
             return say_proven_cause(facts)
 
 
-def _say_held_up(found: Stragglers, place: PlaceInCode | None) -> tuple[str, str]:
-    return found.reason[:1].upper() + found.reason[1:], straggler_advice(found, place)
+def _say_held_up(found: Stragglers, place: PlaceInCode | None, device: SampledDevice | None) -> tuple[str, str]:
+    return found.reason[:1].upper() + found.reason[1:], straggler_advice(found, place, device)

@@ -12,9 +12,11 @@ from fleetprof_api.report.stragglers import Cause, Evidence, LateHost, Straggler
 
 from fleetprof_analyzer.job.findings.findings import READING_OPERATORS
 from fleetprof_analyzer.job.stragglers.causes.explanation import PARTS, PARTS_ON_HOST
+from fleetprof_analyzer.job.stragglers.sampled_device import SampledDevice
 from fleetprof_analyzer.words.code_places import name_code_place
 from fleetprof_analyzer.words.idle_device import READ_LESS
 from fleetprof_analyzer.words.ranks import name_ranks, say_ordinal
+from fleetprof_analyzer.words.sampled_device import advise_on_device, say_sampled_device
 
 _OPERATOR: Final = "operator "
 _SILENT: Final = "its main thread runs nothing "
@@ -46,10 +48,12 @@ _OF_NODE: Final[Mapping[Cause, str]] = {
 _OFTEN: Final = "do it less often, on another thread, or at the same iterations on all ranks"
 
 
-def straggler_advice(found: Stragglers, place: PlaceInCode | None) -> str:
-    """One sentence of things to try; `place` is that of the finding."""
+def straggler_advice(found: Stragglers, place: PlaceInCode | None, device: SampledDevice | None = None) -> str:
+    """One sentence of things to try; `place` is that of the finding, `device` that of the first rank."""
     if found.verdict == "moving_imbalance":
         return _on_moving(found.cause, place)
+    if device is not None and (not found.hosts or say_sampled_device(device)):
+        return advise_on_device(device)
     if found.hosts:
         return _on_host_machine(found.hosts[0], found.ranks[0])
     if found.verdict == "slow_link" and not found.ranks:

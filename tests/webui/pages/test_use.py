@@ -137,6 +137,16 @@ def test_samples_of_the_late_rank_come_first_and_are_read_at_the_pointer(page: P
     expect(values.filter(has_text="100 %")).to_have_count(1)
 
 
+def test_the_verdict_says_what_was_sampled_and_where_the_late_rank_runs(page: Page) -> None:
+    page.goto("/reports/team-c/sampled")
+    verdict = page.locator(".verdict")
+    expect(verdict).to_contain_text("its GPU, which is throttled by power, more than its peers")
+    expect(verdict).not_to_contain_text("DeviceMetrics")
+    row = page.get_by_role("listitem").filter(has=page.get_by_role("button", name="rank 2", exact=True))
+    expect(row).to_contain_text("▲ late")
+    expect(row).to_contain_text("node-1")
+
+
 def test_the_late_rank_of_a_thousand_is_found_by_order(page: Page) -> None:
     page.goto("/reports/team-c/many?ranks=compute")
     first = page.locator(".bar-row").first

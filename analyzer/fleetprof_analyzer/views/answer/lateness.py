@@ -10,6 +10,7 @@ from typing import Final
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Straggler, Stragglers
 
+from fleetprof_analyzer.job.stragglers.sampled_device import find_sampled_device
 from fleetprof_analyzer.views.text import capital, duration, percent
 from fleetprof_analyzer.views.words.code_words import in_brackets
 from fleetprof_analyzer.views.words.floor_words import say_floor, say_lower, say_nobody
@@ -21,6 +22,7 @@ from fleetprof_analyzer.words.ranks import (
     name_stragglers,
     say_ordinal,
 )
+from fleetprof_analyzer.words.sampled_device import say_sampled_device
 from fleetprof_analyzer.words.verdict_reasons import say_cost, say_iterations
 
 _WAITS_FOR: Final[Mapping[str, str]] = {
@@ -106,7 +108,8 @@ def _say_stragglers(found: Stragglers, report: Report) -> str:
     ranks: Sequence[Straggler] = found.ranks
     first = ranks[0]
     who = name_stragglers(ranks)
-    why = _WAITS_FOR.get(first.cause, "it") + in_brackets(first.place)
+    sampled = say_sampled_device(find_sampled_device(report))
+    why = (f"its GPU, which {sampled}" if sampled else _WAITS_FOR.get(first.cause, "it")) + in_brackets(first.place)
     rhythm = first.every
     often = f", in every {say_ordinal(rhythm)} iteration" if rhythm else ""
     if len(ranks) == 1:
@@ -126,7 +129,9 @@ def _say_hosts(found: Stragglers, report: Report) -> str:
     """Of hosts that are late as a whole, and of ranks that are late by themselves beside them."""
     rest, first = find_rest(found), found.hosts[0]
     who = " and ".join([name_hosts(found.hosts), *([name_stragglers(rest)] if rest else [])])
-    why = _HOST_WAITS_FOR.get(first.cause, "it")
+    sampled = say_sampled_device(find_sampled_device(report))
+    of_gpu = f"its GPUs: that of rank {found.ranks[0].rank} {sampled}"
+    why = of_gpu if sampled else _HOST_WAITS_FOR.get(first.cause, "it")
     if len(found.hosts) == 1 and not rest:
         doubt = " (the slower of two)" if is_slower_of_two(found) else ""
         return (

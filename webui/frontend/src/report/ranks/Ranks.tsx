@@ -95,7 +95,7 @@ function BarList({ rows, late, selected, onSelect }: { rows: readonly RankRow[];
     if (selected !== undefined) virtual.scrollToIndex(selected, { align: "auto" });
   }, [selected, virtual]);
   const longest = Math.max(1, ...rows.map(({ span }) => span));
-  const bar = Math.max(0, width - 260);
+  const bar = Math.max(0, width - 300);
   return (
     <div ref={scroller} className="bar-list" tabIndex={0} role="region" aria-label="Time by rank">
       <div ref={place} style={{ height: virtual.getTotalSize() }} role="list">
@@ -109,7 +109,8 @@ function BarList({ rows, late, selected, onSelect }: { rows: readonly RankRow[];
                     rank {rankName(row.rank)}
                   </button>
                   <span className="bar-host quiet">
-                    {row.rank !== null && late.includes(row.rank) ? <strong className="bad">▲ late</strong> : <Name text={row.host} most={14} />}
+                    {row.rank !== null && late.includes(row.rank) && <strong className="bad">▲ late </strong>}
+                    <Name text={row.host} most={14} />
                   </span>
                   <StackedRow parts={row.parts} longest={longest} width={bar} height={16} />
                   <span className="bar-value">{formatDuration(row.span)}</span>
