@@ -65,7 +65,7 @@ class Planted:
 
 
 @dataclass(frozen=True)
-class Alone:
+class MeasuredPaces:
     """Mean times of a step, ns: the median of all turns."""
 
     with_cause_ns: float
@@ -131,7 +131,7 @@ def _capture_once(local: Local, *, wait: bool) -> list[Report]:
     return [msgspec.json.decode(path.read_bytes(), type=Report) for path in paths]
 
 
-def _measure_alone(program: Planted, seconds: float) -> Alone | None:
+def _measure_alone(program: Planted, seconds: float) -> MeasuredPaces | None:
     """None where a turn failed."""
     found: dict[str, list[int]] = {"1": [], "0": []}
     script = str(HERE / "pace.py"), str(program.path), str(seconds)
@@ -144,10 +144,10 @@ def _measure_alone(program: Planted, seconds: float) -> Alone | None:
             running.terminate()
         if line is not None:
             found[fault].append(int(line.split()[1]))
-    return Alone(median(found["1"]), median(found["0"])) if found["1"] and found["0"] else None
+    return MeasuredPaces(median(found["1"]), median(found["0"])) if found["1"] and found["0"] else None
 
 
-def _row(program: Planted, reports: list[Report], alone: Alone | None = None) -> str:
+def _row(program: Planted, reports: list[Report], alone: MeasuredPaces | None = None) -> str:
     known = [[one for one in report.findings if one.measure == "ranks.causes"] for report in reports]
     right = [found[0] for found in known if found and found[0].kind == program.cause]
     lines = [one for one in right if one.place is not None and one.place.file.endswith(f"{program.name}.py")]
