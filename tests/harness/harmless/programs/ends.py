@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 
-from training import BESIDE, Training, run_one, tell
+from training import BESIDE, SteadyTraining, run_one, tell
 
 
 def _is_captured() -> bool:
@@ -22,7 +22,7 @@ def _is_captured() -> bool:
 
 def _train_until_captured(end) -> None:
     tell("started")
-    training = Training(width=64)
+    training = SteadyTraining(width=64)
     until = time.monotonic() + 30
     while time.monotonic() < until:
         training.iterate()
@@ -73,7 +73,7 @@ def becomes_another_program() -> None:
 def becomes_itself_again() -> None:
     """Twice, as jobs do that change their environment."""
     generation = int(os.environ.get("GENERATION", "0"))
-    training = Training()
+    training = SteadyTraining()
     for _ in range(150):
         training.iterate()
     if generation < 2:

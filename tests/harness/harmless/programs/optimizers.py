@@ -11,15 +11,15 @@ import time
 
 import torch
 from torch.utils.data import DataLoader, TensorDataset
-from training import LEAST, Training, digest, run_one, tell, tell_ready
+from training import LEAST, SteadyTraining, digest, run_one, tell, tell_ready
 
 
 def ordinary() -> None:
-    Training(momentum=0.9).run()
+    SteadyTraining(momentum=0.9).run()
 
 
 def copied_and_pickled() -> None:
-    training = Training(torch.optim.AdamW)
+    training = SteadyTraining(torch.optim.AdamW)
     scheduler = torch.optim.lr_scheduler.StepLR(training.optimizer, 10)
     while training.goes_on():
         training.iterate()
@@ -33,7 +33,7 @@ def copied_and_pickled() -> None:
     tell(training.digest)
 
 
-class Own(torch.optim.Optimizer):
+class OwnOptimizer(torch.optim.Optimizer):
     """A class of the job's."""
 
     def __init__(self, parameters, lr):
@@ -46,7 +46,7 @@ class Own(torch.optim.Optimizer):
                 parameter.add_(parameter.grad, alpha=-group["lr"])
 
 
-class Strange(Own):
+class Strange(OwnOptimizer):
     """It answers no question about itself."""
 
     def __eq__(self, other):
@@ -68,15 +68,15 @@ class Strange(Own):
 
 
 def own_class() -> None:
-    Training(Own).run()
+    SteadyTraining(OwnOptimizer).run()
 
 
 def answers_nothing() -> None:
-    Training(Strange).run()
+    SteadyTraining(Strange).run()
 
 
 def closures() -> None:
-    training = Training(torch.optim.LBFGS, lr=0.1, max_iter=4)
+    training = SteadyTraining(torch.optim.LBFGS, lr=0.1, max_iter=4)
     batch = torch.randn(8, training.width)
 
     def evaluate():
@@ -92,7 +92,7 @@ def closures() -> None:
 
 
 def _compile_step(whole: bool) -> None:
-    training = Training(lr=torch.tensor(0.01), momentum=0.9)
+    training = SteadyTraining(lr=torch.tensor(0.01), momentum=0.9)
     step = torch.compile(training.optimizer.step, backend="eager", fullgraph=whole)
     while training.goes_on():
         training.iterate(step)
@@ -113,7 +113,7 @@ def compiled_step_in_one_graph() -> None:
 
 
 def compiled_iteration() -> None:
-    training = Training(torch.optim.Adam)
+    training = SteadyTraining(torch.optim.Adam)
 
     @torch.compile(backend="eager")
     def train(batch):
@@ -128,7 +128,7 @@ def compiled_iteration() -> None:
 
 
 def threads() -> None:
-    trainings = [Training() for _ in range(4)]
+    trainings = [SteadyTraining() for _ in range(4)]
     batch = torch.ones(4, 16)
 
     def work(training):
@@ -146,7 +146,7 @@ def threads() -> None:
     tell(*(training.digest for training in trainings))
 
 
-def _end_child(kind: int, training: Training) -> None:
+def _end_child(kind: int, training: SteadyTraining) -> None:
     if kind == 0:
         os._exit(3)
     if kind == 1:
@@ -161,7 +161,7 @@ def _end_child(kind: int, training: Training) -> None:
 
 
 def forks() -> None:
-    training = Training()
+    training = SteadyTraining()
     ends: dict[int, set[object]] = {}
     while training.goes_on():
         training.iterate()
@@ -180,7 +180,7 @@ def forks() -> None:
 
 
 def _load_with(start: str) -> None:
-    training = Training(least=12)  # workers that import PyTorch anew are slow
+    training = SteadyTraining(least=12)  # workers that import PyTorch anew are slow
     while training.goes_on():
         data = TensorDataset(torch.ones(64, training.width))
         for (batch,) in DataLoader(data, batch_size=4, num_workers=1, timeout=60, multiprocessing_context=start):
@@ -204,7 +204,7 @@ def served_workers() -> None:
 
 
 def error_in_the_closure() -> None:
-    training = Training()
+    training = SteadyTraining()
 
     def fail():
         raise KeyError
@@ -231,7 +231,7 @@ def imported_in_a_thread() -> None:
 
 
 def deep_recursion() -> None:
-    training = Training()
+    training = SteadyTraining()
 
     def descend(depth):
         if depth:

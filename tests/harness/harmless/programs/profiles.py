@@ -5,13 +5,13 @@ import tempfile
 
 import torch
 from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile, schedule
-from training import Training, run_one, tell
+from training import SteadyTraining, run_one, tell
 
 CPU = [ProfilerActivity.CPU]
 
 
 def _in_cycles(**options) -> None:
-    training, traces = Training(), []
+    training, traces = SteadyTraining(), []
 
     def note(profiler):
         traces.append(len(profiler.key_averages()) > 0)
@@ -33,7 +33,7 @@ def in_cycles_with_stacks() -> None:
 
 
 def _in_blocks(make) -> None:
-    training, traces = Training(), []
+    training, traces = SteadyTraining(), []
     while training.goes_on():
         with make() as profiler:
             for _ in range(4):
@@ -61,7 +61,7 @@ def execution_trace() -> None:
     observer = ExecutionTraceObserver()
     observer.register_callback(os.path.join(folder, "trace.json"))
     observer.start()
-    Training().run()
+    SteadyTraining().run()
     observer.stop()
     observer.unregister_callback()
 

@@ -6,12 +6,12 @@ import time
 import torch
 import torch.distributed as distributed
 from torch.nn.parallel import DistributedDataParallel
-from training import LEAST, Training, run_one, tell
+from training import LEAST, SteadyTraining, run_one, tell
 
 
 def _train(fails: bool) -> None:
     distributed.init_process_group("gloo")
-    rank, training = distributed.get_rank(), Training()
+    rank, training = distributed.get_rank(), SteadyTraining()
     model = DistributedDataParallel(training.model)
     restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     flag, began = torch.ones(1), time.monotonic()

@@ -31,26 +31,26 @@ if sys.argv[1].startswith("clock_"):  # before PyTorch is imported, as tests and
 
 import torch
 import torch.optim.optimizer as optimizers
-from training import BESIDE, LEAST, Training, is_stopped, run_one, tell, tell_ready
+from training import BESIDE, LEAST, SteadyTraining, is_stopped, run_one, tell, tell_ready
 
 
 def clock_stands() -> None:
-    Training().run()
+    SteadyTraining().run()
 
 
 clock_jumps = clock_is_a_float = clock_refuses = clock_stands
 
 
-class Expired(Exception):
+class OutOfTime(Exception):
     """A block of the job took too long."""
 
 
 def handler_raises() -> None:
     def expire(*_):
-        raise Expired
+        raise OutOfTime
 
     signal.signal(signal.SIGALRM, expire)
-    training = Training()
+    training = SteadyTraining()
     training.backward()
     tell_ready()
     heard = lost = 0
@@ -61,13 +61,13 @@ def handler_raises() -> None:
             while time.monotonic() < until:
                 training.optimizer.step()
             lost += 1
-        except Expired:
+        except OutOfTime:
             heard += 1
     tell("lost", lost)
 
 
 def steps_in_a_handler() -> None:
-    training = Training()
+    training = SteadyTraining()
     training.backward()
     signal.signal(signal.SIGALRM, lambda *_: training.optimizer.step())
     signal.setitimer(signal.ITIMER_REAL, 0.01, 0.007)
@@ -81,14 +81,14 @@ def profiling_signal() -> None:
     hits = []
     signal.signal(signal.SIGPROF, lambda *_: hits.append(len(sys._getframe(1).f_locals)))
     signal.setitimer(signal.ITIMER_PROF, 0.002, 0.002)
-    training = Training()
+    training = SteadyTraining()
     while training.goes_on():
         training.iterate()
     tell(training.digest, bool(hits))
 
 
 def _close_all_and_talk(kind: int, after: int) -> None:
-    training = Training()
+    training = SteadyTraining()
     for _ in range(after):
         training.iterate()
     os.closerange(3, 4096)
@@ -137,7 +137,7 @@ def closes_descriptors_late() -> None:
 
 
 def _after(iterations: int, change) -> None:
-    training = Training()
+    training = SteadyTraining()
     while training.goes_on():
         training.iterate()
         if training.iterations == iterations:
@@ -176,7 +176,7 @@ def keeps_all_garbage() -> None:
 
 def changes_root() -> None:
     folder = tempfile.mkdtemp()
-    training = Training()
+    training = SteadyTraining()
 
     def change():
         os.chroot(folder)
@@ -210,41 +210,41 @@ def forbids_system_calls() -> None:
 def few_descriptors() -> None:
     most = max(map(int, os.listdir("/proc/self/fd"))) + 1
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    Training().run()
+    SteadyTraining().run()
 
 
 def many_descriptors() -> None:
     kept = [os.open("/dev/null", os.O_RDONLY) for _ in range(3000)]
-    Training().run()
+    SteadyTraining().run()
     assert kept
 
 
 def small_files() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-    Training().run()
+    SteadyTraining().run()
 
 
 def little_address_space() -> None:
     with open("/proc/self/statm") as file:
         used = int(file.read().split()[0]) * 4096
     resource.setrlimit(resource.RLIMIT_AS, (used + (96 << 20),) * 2)
-    Training().run()
+    SteadyTraining().run()
 
 
 def small_stacks() -> None:
     threading.stack_size(32 << 10)
-    Training().run()
+    SteadyTraining().run()
 
 
 def no_more_processes() -> None:
     os.setgid(2003)
     os.setuid(2003)
     resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
-    Training().run()
+    SteadyTraining().run()
 
 
 def clears_hooks() -> None:
-    training = Training()
+    training = SteadyTraining()
     calls: list[int] = []
     optimizers.register_optimizer_step_post_hook(lambda *_: calls.append(1))
     training.optimizer.register_step_pre_hook(lambda *_: None)
@@ -264,7 +264,7 @@ def clears_hooks() -> None:
 def trains_at_exit() -> None:
     import atexit
 
-    training = Training()
+    training = SteadyTraining()
     atexit.register(lambda: (training.iterate(), tell("at exit")))
     training.run()
 
@@ -287,7 +287,7 @@ def import_fails() -> None:
 
 def pauses_are_short() -> None:
     """The longest step is told beside the result: how long is nobody's promise on a busy machine."""
-    training = Training(width=32)
+    training = SteadyTraining(width=32)
     longest = 0.0
     while training.goes_on():
         began = time.monotonic()
@@ -297,7 +297,7 @@ def pauses_are_short() -> None:
 
 
 def watches_its_memory() -> None:
-    training = Training(foreach=False)
+    training = SteadyTraining(foreach=False)
     training.backward()
 
     def count():

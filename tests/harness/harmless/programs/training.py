@@ -14,7 +14,7 @@ import torch
 LEAST = 100
 
 
-class Training:
+class SteadyTraining:
     """A model, its optimizer and what has been done with them."""
 
     def __init__(
