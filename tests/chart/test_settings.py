@@ -63,7 +63,8 @@ def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> 
     assert settings.figures_account == f"{name}-top"
     assert settings.analyzer_pod is not None
     assert settings.analyzer_pod["metadata"]["labels"][RELEASE_LABEL] == name  # by which an uninstall knows them
-    known = {f"FLEETPROF_{field.name.upper()}" for field in dataclasses.fields(settings)} | {"FLEETPROF_POD_IP"}
+    known = {f"FLEETPROF_{field.name.upper()}" for field in dataclasses.fields(settings)}
+    known |= {"FLEETPROF_POD_IP", "FLEETPROF_CLUSTER"}  # parts of `advertise` and `store`
     assert {key for key in variables if key.startswith("FLEETPROF_")} <= known
 
 
@@ -131,7 +132,8 @@ def test_the_web_ui_understands_what_it_is_told(name: str, tmp_path: Path, capsy
         given["FLEETPROF_OIDC_CLIENT_SECRET_FILE"] = str(tmp_path / "secret")
     settings = read_webui_settings([], given | of_kubernetes)
     assert (settings.listen.port, settings.http_listen.port) == (8770, 8080)
-    assert (settings.provider is None) == ("proxy" in name)
+    assert (settings.provider is None) == ("proxy" in name or "kubectl" in name)
+    assert settings.kubectl_sign_in is ("kubectl" in name)
     if settings.provider is not None:
         assert settings.provider.scopes == ("openid", "email", "groups")
         assert settings.provider.issuer == "https://idp.example:8443/realm"
@@ -196,6 +198,13 @@ def test_the_operator_is_told_of_the_store_in_the_form_that_it_reads(
     values: tuple[str, ...], location: StoreLocation
 ) -> None:
     assert parse_location(environment(render(values), "fleetprof-operator")["FLEETPROF_STORE"]) == location
+
+
+def test_operator_and_web_ui_are_told_the_same_of_the_cluster_s_name() -> None:
+    objects = render(VALUE_SETS["one of several clusters"])
+    environments = [environment(objects, f"fleetprof-{part}") for part in ("operator", "webui")]
+    assert [variables["FLEETPROF_CLUSTER"] for variables in environments] == ["east", "east"]
+    assert environments[0]["FLEETPROF_STORE"] == environments[1]["FLEETPROF_STORE"]
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,7 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         *OIDC[len(S3) :],
         "webui.url=http://localhost:8770",
     ),
+    "one of several clusters": (*OIDC, "store.cluster=east"),
     "web UI by kubectl": (*S3, "webui.enabled=true", "webui.kubectl=true", "webui.writes=token"),
     "web UI behind a proxy": (
         *PROXY,
