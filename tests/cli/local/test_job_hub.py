@@ -102,7 +102,10 @@ def test_however_a_run_ends_nothing_stays(
 def test_the_exit_code_is_still_that_of_the_command(
     fleetprof: Callable[..., Finished], state: StateDirectory, script: str, code: int
 ) -> None:
-    assert fleetprof("run", "--", "bash", "-c", script).returncode == code
+    result = fleetprof("run", "--", "bash", "-c", script)
+    assert result.returncode == code
+    pid = hub_lock.read_holder(state).pid
+    assert not Path(f"/proc/{pid}").exists()
     assert not hub_lock.is_held(state)
 
 

@@ -107,6 +107,8 @@ class SharedHub:
 
     def _ends_now(self) -> bool:
         self.look_after()
-        if any(live_runs(self._state)) or not hub_lock.is_held(self._state):
+        if any(live_runs(self._state)):
             return False
-        return bool(self._pid) or hub_lock.read_holder(self._state).ends_with_jobs
+        if self._pid:
+            return True  # till the process is gone, not only its lock
+        return hub_lock.is_held(self._state) and hub_lock.read_holder(self._state).ends_with_jobs
