@@ -145,7 +145,9 @@ def test_a_report_is_printed_whole_and_light_without_its_controls(page: Page, th
     page.goto("/reports/team-c/many")
     page.locator(".verdict-sentence").wait_for()
     assert page.locator("#cost, #samples").count() > 0
-    # Printing brings what lies far below as well.
+    # What lies far below is there before a print begins, which waits for no answer.
+    expect(page.locator(".section > .later")).to_have_count(0)
+    expect(page.locator(".loading")).to_have_count(0)
     assert page.pdf().startswith(b"%PDF")
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

@@ -80,6 +80,51 @@ def test_the_keyboard_reaches_the_content_and_opens_a_report(page: Page) -> None
     expect(page).to_have_url(re.compile("/reports/"))
 
 
+def test_back_undoes_a_choice_in_a_report(page: Page) -> None:
+    page.goto("/reports/team-a/slow")
+    rank = page.get_by_role("button", name="rank 2", exact=True)
+    rank.click()
+    expect(rank).to_have_attribute("aria-pressed", "true")
+    page.go_back()
+    expect(rank).to_have_attribute("aria-pressed", "false")
+
+
+def test_rows_and_cells_are_chosen_by_keyboard(page: Page) -> None:
+    page.goto("/reports/team-a/slow")
+    page.get_by_text("As a table, with all measures").click()
+    row = page.get_by_role("region", name="All measures by rank").locator("tbody tr").nth(2)
+    row.press("Enter")
+    expect(page).to_have_url(re.compile(r"rank=2"))
+
+    cells = page.locator("#iterations .heat-cells")
+    cells.press("ArrowDown")
+    expect(cells.locator("output")).to_contain_text("rank 0")
+    cells.press("ArrowDown")
+    cells.press("ArrowRight")
+    expect(cells.locator("output")).to_contain_text("rank 1, iteration")
+    cells.press("Enter")
+    expect(page).to_have_url(re.compile(r"rank=1"))
+
+
+def test_the_keyboard_goes_on_in_the_page_that_a_link_opened(page: Page) -> None:
+    page.goto("/fleet/team-a/Job/llama")
+    page.get_by_role("link", name="healthy-name").press("Enter")
+    page.locator(".verdict-sentence").wait_for()
+    expect(page.locator("main")).to_be_focused()
+
+
+def test_a_request_without_a_ledger_is_not_said_to_run(page: Page, shown: MemoryStore) -> None:
+    key = keys.request_key("team-c", "lost")
+    shown.put(key, shown.get(keys.request_key("team-a", "slow")))
+    try:
+        page.goto("/requests/team-c/lost")
+        expect(page.get_by_text("no ledger: nobody has begun with it, or its ledger is lost")).to_be_visible()
+        expect(page.get_by_text("Live")).to_have_count(0)
+        expect(page.locator(".state-running")).to_have_count(0)
+    finally:
+        shown.delete([key])
+
+
 def test_the_theme_is_chosen_and_kept(page: Page) -> None:
     page.goto("/fleet")
     background = "getComputedStyle(document.body).backgroundColor"

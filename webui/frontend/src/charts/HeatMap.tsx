@@ -20,6 +20,13 @@ interface Props {
 }
 
 const GUTTER = 64;
+/** Rows and columns of each arrow; the first press enters at the first cell. */
+const STEPS: Record<string, readonly [down: number, right: number]> = {
+  ArrowDown: [1, 0],
+  ArrowUp: [-1, 0],
+  ArrowRight: [0, 1],
+  ArrowLeft: [0, -1],
+};
 
 export function HeatMap({ values, rowName, columnName, rowsAre, unit, label, onSelect }: Props) {
   const [place, whole] = useWidth<HTMLDivElement>();
@@ -68,6 +75,17 @@ export function HeatMap({ values, rowName, columnName, rowsAre, unit, label, onS
     const column = Math.floor((event.clientX - box.left) / columnWidth);
     return row >= 0 && row < values.length && column >= 0 && column < columns ? { row, column } : undefined;
   };
+  const press = (event: React.KeyboardEvent) => {
+    const at = hovered ?? { row: 0, column: 0 };
+    if (event.key === "Enter") onSelect?.(at.row, columnOf(at.column));
+    else if (!(event.key in STEPS)) return;
+    else {
+      const [down, right] = hovered ? (STEPS[event.key] ?? [0, 0]) : [0, 0];
+      const within = (next: number, count: number) => Math.min(count - 1, Math.max(0, next));
+      setHovered({ row: within(at.row + down, values.length), column: within(at.column + right, columns) });
+    }
+    event.preventDefault();
+  };
   const columnOf = (column: number) => folded.starts[column] ?? 0;
   const hoveredValue = hovered && folded.values[hovered.row]?.[hovered.column];
   const everyRow = Math.max(1, Math.ceil(13 / rowHeight));
@@ -94,6 +112,11 @@ export function HeatMap({ values, rowName, columnName, rowsAre, unit, label, onS
           <div
             className="heat-cells"
             style={{ height, width: drawn }}
+            tabIndex={0}
+            role="application"
+            aria-label={`${label}: arrows go from cell to cell${onSelect ? ", Enter chooses one" : ""}`}
+            onKeyDown={press}
+            onBlur={() => setHovered(undefined)}
             onPointerMove={(event) => setHovered(cellAt(event))}
             onPointerLeave={() => setHovered(undefined)}
             onPointerDown={(event) => {

@@ -107,6 +107,8 @@ const TableRow = memo(function TableRow<Row>({ row, index, columns, height, sele
       data-selected={selected || undefined}
       style={{ height }}
       className={onSelect && "selectable"}
+      tabIndex={onSelect && 0}
+      onKeyDown={onSelect && ((event) => event.key === "Enter" && event.target === event.currentTarget && onSelect(row))}
       onClick={onSelect && (() => onSelect(row))}
     >
       {columns.map((column) => (

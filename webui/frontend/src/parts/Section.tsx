@@ -1,4 +1,5 @@
-// A section of a page with a heading that can be linked to. What is far below is asked for when it comes near.
+// A section of a page with a heading that can be linked to. What is far below is asked for when it comes near, or when the
+// page has nothing else to do: a print waits for no answer.
 import { type ReactNode, useEffect, useRef, useState } from "react";
 
 interface Props {
@@ -6,7 +7,7 @@ interface Props {
   title: string;
   note?: ReactNode;
   tools?: ReactNode;
-  /** Drawn when it comes near the view; its height is kept free until then. */
+  /** Drawn when it comes near the view or the page is idle; its height is kept free until then. */
   lazyHeight?: number;
   children: ReactNode;
 }
@@ -23,7 +24,7 @@ export function Section({ id, title, note, tools, lazyHeight, children }: Props)
         {note && <p className="quiet">{note}</p>}
         {tools && <div className="tools">{tools}</div>}
       </header>
-      {near ? children : <div style={{ height: lazyHeight }} />}
+      {near ? children : <div className="later" style={{ height: lazyHeight }} />}
     </section>
   );
 }
@@ -38,9 +39,12 @@ function useNear(place: React.RefObject<HTMLElement | null>, always: boolean): b
       rootMargin: "600px",
     });
     observer.observe(element);
+    // Safari has no idle callbacks.
+    const idle = "requestIdleCallback" in window ? window.requestIdleCallback(show) : undefined;
     window.addEventListener("beforeprint", show);
     return () => {
       observer.disconnect();
+      if (idle !== undefined) window.cancelIdleCallback(idle);
       window.removeEventListener("beforeprint", show);
     };
   }, [place, near]);

@@ -1,6 +1,7 @@
 // The frame of every page: where one is, where one can go, who one is, and the theme.
 import { useQuery } from "@tanstack/react-query";
-import { Link, Outlet } from "@tanstack/react-router";
+import { Link, Outlet, useRouterState } from "@tanstack/react-router";
+import { useEffect, useRef } from "react";
 import { whoamiQuery } from "@/api/queries";
 import { type Choice, chooseTheme, useThemeChoice } from "@/theme/theme";
 import { Patterns } from "@/charts/Patterns";
@@ -14,6 +15,14 @@ const THEMES: readonly [Choice, string][] = [
 export function Shell() {
   const choice = useThemeChoice();
   const person = useQuery(whoamiQuery);
+  const content = useRef<HTMLElement>(null);
+  const pathname = useRouterState({ select: ({ resolvedLocation }) => resolvedLocation?.pathname });
+  const shown = useRef<string | undefined>(undefined);
+  // The link that was followed is gone with its page: without this a keyboard begins at the bar again.
+  useEffect(() => {
+    if (shown.current !== undefined && shown.current !== pathname && document.activeElement === document.body) content.current?.focus({ preventScroll: true });
+    shown.current = pathname;
+  }, [pathname]);
   return (
     <>
       <a href="#content" className="skip">
@@ -48,7 +57,7 @@ export function Shell() {
         </div>
       </header>
       <Patterns />
-      <main id="content" tabIndex={-1}>
+      <main id="content" tabIndex={-1} ref={content}>
         <Outlet />
       </main>
     </>

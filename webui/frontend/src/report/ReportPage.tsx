@@ -50,8 +50,9 @@ export function ReportPage() {
       namespace,
       uid,
       search,
+      // Back undoes a choice. A slider makes dozens of addresses, and keeps one.
       change: (next: Partial<ReportSearch>) =>
-        void navigate({ search: (before) => ({ ...before, ...next }), hash: true, replace: true, resetScroll: false, hashScrollIntoView: false }),
+        void navigate({ search: (before) => ({ ...before, ...next }), hash: true, replace: "sigma" in next || "kernels" in next, resetScroll: false, hashScrollIntoView: false }),
     }),
     [namespace, uid, search, navigate],
   );

@@ -39,10 +39,11 @@ export function RequestPage() {
 
 function Detail({ detail, namespace, uid }: { detail: RequestDetail; namespace: string; uid: string }) {
   const { request, ledger } = detail;
+  const hasLedger = detail.version !== "";
   const search = useSearch({ from: "/requests/$namespace/$uid" });
   const navigate = useNavigate({ from: "/requests/$namespace/$uid" });
   const following = useFollowing(namespace, uid, request.finished);
-  const change = (next: Partial<RequestSearch>) => void navigate({ search: (before) => ({ ...before, ...next }), replace: true, resetScroll: false });
+  const change = (next: Partial<RequestSearch>) => void navigate({ search: (before) => ({ ...before, ...next }), resetScroll: false });
   const rank = search.line === undefined ? undefined : Number(search.line);
   const selected = rank === undefined ? undefined : ledger.rank.indexOf(rank);
   const failed = ledger.state.filter((state) => state === "FAILED").length;
@@ -52,10 +53,15 @@ function Detail({ detail, namespace, uid }: { detail: RequestDetail; namespace: 
       <title>{`${request.name || uid} · fleetprof`}</title>
       <Head detail={detail} />
       <p className="lead">
-        <StateMark state={request.state} finished={request.finished} /> {request.message && <Name text={request.message} most={600} />}
+        {hasLedger ? (
+          <StateMark state={request.state} finished={request.finished} />
+        ) : (
+          "The store holds this request and no ledger: nobody has begun with it, or its ledger is lost. This page asks again every 3 seconds."
+        )}{" "}
+        {request.message && <Name text={request.message} most={600} />}
       </p>
       {detail.next_step && !request.has_report && <p className="next-step">{capital(detail.next_step)}</p>}
-      {following !== "finished" && (
+      {following !== "finished" && hasLedger && (
         <p className="quiet" role="status">
           {FOLLOWING[following]}
         </p>

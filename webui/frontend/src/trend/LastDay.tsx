@@ -15,7 +15,7 @@ import { type DayMark, marksOf } from "./marks";
 
 const [HEIGHT, LEFT, RIGHT, BOTTOM] = [92, 72, 16, 20];
 const DAY_MS = 24 * 3600 * 1000;
-const COLORS = ["--compute", "--memory", "--communication"];
+const COLORS = ["--series-1", "--series-2", "--series-3"];
 
 export function LastDay({ namespace, kind, name }: { namespace: string; kind: string; name: string }) {
   const query = useQuery(dayQuery(namespace, kind, name));
