@@ -1,6 +1,6 @@
 """What samples say of the rank that the others wait for: verdict and advice, and what was sampled is not asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -22,14 +22,14 @@ SLOWER = "which is slower than the others"
 DRAIN = "drain the node node-1, and check power limit, temperature and cooling of the GPU of rank 5"
 
 
-def sampled(of_ranks: Mapping[int, Mapping[str, list[float | None]]], straggler: Any = SLOW, **more: Any) -> Report:
+def sampled(of_ranks: Mapping[int, Mapping[str, Sequence[float]]], straggler: Any = SLOW, **more: Any) -> Report:
     """Eight ranks on two nodes, of which these were sampled, with the sentences of their findings."""
     report = job(late(straggler), ranks=8, **more)
     ranks = []
     for rank in report.ranks:
         assert rank.rank is not None
         series = [
-            Series(name=name, unit="", at_unix_ns=list(range(len(values))), values=values)
+            Series(name=name, unit="", at_unix_ns=list(range(len(values))), values=[*values])
             for name, values in of_ranks.get(rank.rank, {}).items()
         ]
         ranks.append(msgspec.structs.replace(rank, node_name=f"node-{rank.rank // 4}", device_series=series))
