@@ -197,6 +197,9 @@ bench-ui: base webui  ## Measure pages and timeline in a real Chromium, and the 
 	.ci/postgres >/dev/null
 	nice -n 5 $(PYTHON) bench/ui/run.py $(BENCH_ARGS)
 
+bench-hangs: torch  ## Plant each kind of hang in a real job of two ranks and count what `fleetprof stacks` names right
+	$(PYTHON) bench/hangs/run.py
+
 bench-modules: torch  ## Compare the modules of operators with what modules say of themselves, and the cost of a mark
 	nice -n 5 $(PYTHON) bench/modules/run.py $(BENCH_ARGS)
 
@@ -244,4 +247,4 @@ base:  ## Install all commands into .venv, without PyTorch
 torch:  ## Install all commands and PyTorch into .venv (5 GB)
 	$(UV) sync --frozen --all-extras
 
-.PHONY: audit harmless nightly nightly-older nightly-gitops nightly-operator nightly-e2e $(BUILDS) $(TESTS) part/jobs part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-modules bench-real fuzz generate webui clean base torch bench-ui screenshots
+.PHONY: audit harmless nightly nightly-older nightly-gitops nightly-operator nightly-e2e $(BUILDS) $(TESTS) part/jobs part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-hangs bench-modules bench-real fuzz generate webui clean base torch bench-ui screenshots

@@ -6,6 +6,7 @@
 """
 
 import collections
+import io
 import itertools
 import os
 import queue
@@ -59,10 +60,6 @@ def mismatched(rank: int) -> None:
         dist.broadcast(torch.ones(4), 0)  # LINE:mismatched
     else:
         dist.all_reduce(torch.ones(4))
-
-
-def mismatched_sizes(rank: int) -> None:
-    dist.all_reduce(torch.ones(4 if rank != CULPRIT else 5))
 
 
 def sleep_in_hook(rank: int) -> None:
@@ -136,11 +133,30 @@ def evaluate() -> None:
             model(torch.ones(512, 512))  # LINE:evaluation
 
 
+class SlowFile(io.BytesIO):
+    """A file system that does not answer."""
+
+    def write(self, data: Any) -> int:
+        time.sleep(FOR_LONG_S)
+        return super().write(data)
+
+
+def checkpoint(rank: int) -> None:
+    if rank == CULPRIT:
+        torch.save(torch.ones(4), SlowFile())  # LINE:checkpoint
+
+
+def slow_iteration(_: int) -> None:
+    """No hang: the job makes an iteration every four seconds from here on."""
+    global PAUSE_S
+    PAUSE_S = 4.0
+
+
+PAUSE_S = 0.3
 HANGS: dict[str, tuple[Callable[[int], Any] | None, set[str], bool]] = {
     # way: (what a rank does, causes that are right, whether a line is marked)
     "not_entered": (not_entered, {"blocked_in_line"}, True),
     "mismatched": (mismatched, {"mismatched_collectives"}, False),
-    "mismatched_sizes": (mismatched_sizes, {"mismatched_sizes"}, False),
     "sleep_in_hook": (sleep_in_hook, {"blocked_in_line"}, True),
     "worker_stopped": (None, {"loader_worker_stopped"}, False),
     "worker_reads": (None, {"data_loading"}, False),
@@ -153,6 +169,8 @@ HANGS: dict[str, tuple[Callable[[int], Any] | None, set[str], bool]] = {
     "two_groups": (two_groups, {"deadlock"}, False),
     "store_gone": (store_gone, {"rendezvous", "blocked_in_line"}, True),
     "evaluation": (evaluation, {"loop"}, True),
+    "checkpoint": (checkpoint, {"checkpoint"}, False),
+    "slow_iteration": (slow_iteration, {"moves"}, False),
 }
 
 
@@ -170,7 +188,7 @@ def main() -> None:
         optimizer.zero_grad()
         model(item).sum().backward()
         optimizer.step()
-        time.sleep(0.3)
+        time.sleep(PAUSE_S)
 
 
 if __name__ == "__main__":
