@@ -75,6 +75,22 @@ def test_exit_is_guarded_even_when_the_order_to_watch_was_lost(ground: AgentGrou
     assert job.stop() == 0
 
 
+def test_exit_of_a_job_without_an_optimizer_is_guarded(ground: AgentGround, python: str, prelude: str) -> None:
+    """Its hook never runs, so that the agent knows of no capture; Kineto may take an order by time all the same."""
+    script = """
+model = torch.nn.Linear(8, 8)
+print("runs", flush=True)
+while not is_stopped():
+    model(torch.randn(4, 8))
+"""
+    job = ground.start(python, prelude + script)
+    job.await_output("runs")
+    ground.side.order_by_time("unknown", 60_000)
+    ground.side.await_collecting("unknown")
+    time.sleep(3)  # the file is there some seconds before events are
+    assert job.stop() == 0
+
+
 def test_exit_without_the_agent_is_what_the_guard_is_for(ground: AgentGround, python: str, prelude: str) -> None:
     """If this fails, PyTorch has cured its exit, and the guard can go for versions from then on."""
     side = ground.side

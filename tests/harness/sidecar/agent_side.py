@@ -113,6 +113,13 @@ class SidecarSide:
                 return found
         raise AssertionError("no trace")
 
+    def order_by_time(self, trace_id: str, duration_ms: int) -> None:
+        """Has the next idle poll answered with an order for a window in time, which begins in some seconds."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: bool(self.polls), PATIENCE_S), "nobody polls"
+        start = TimeStart(start_unix_ms=time.time_ns() // 1_000_000 + SOON_MS, duration_ms=duration_ms)
+        self._give(trace_id, start, ())
+
     def _give(self, trace_id: str, start: StepStart | TimeStart, collect: tuple[str, ...]) -> None:
         output = f"{self.directory}/traces/{trace_id}.json"
         config = build_config(TraceOrder(output=output, trace_id=trace_id, start=start, collect=collect))
