@@ -57,11 +57,11 @@ def find_capture(captures: Sequence[StoredCapture], reference: str) -> StoredCap
         found = [capture for capture in captures if capture.ledger.uid.startswith(reference)]
     if len(found) == 1:
         return found[0]
+    if not found and not captures:
+        problem = "yet" if reference == LATEST else f"{reference}, nor any other"
+        raise NoSuchCapture(f"there is no capture {problem}", "take one while a job runs: fleetprof capture")
     if not found:
-        raise NoSuchCapture(
-            "there is no capture yet" if not captures else f"there is no capture {reference}",
-            "see what there is: fleetprof list",
-        )
+        raise NoSuchCapture(f"there is no capture {reference}", "see what there is: fleetprof list")
     named = ", ".join(map(_describe, found[:_MOST_NAMED]))
     more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
     raise NoSuchCapture(f"{reference} may be any of {named}{more}", "name one by its whole uid")

@@ -99,6 +99,11 @@ def command(
     environment = dict(os.environ)
     if no_agent:
         environment["FLEETPROF_AGENT"] = "0"
+    try:
+        job.find_program(words[0])
+    except job.CannotStart as error:
+        say(str(error))
+        raise SystemExit(error.code) from None
     job.block_signals()
     with ExitStack() as cleanup:
         try:

@@ -7,6 +7,7 @@ same signal where one ended it. Source: sigwaitinfo(2), siginfo si_code; bash(1)
 
 import os
 import resource
+import shutil
 import signal
 import sys
 import time
@@ -35,6 +36,12 @@ class CannotStart(Exception):
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
         self.code = code
+
+
+def find_program(word: str) -> None:
+    """Raises CannotStart where no program of that name is on PATH, before anything is started for it."""
+    if "/" not in word and shutil.which(word) is None:
+        raise CannotStart(f"{word}: command not found", NOT_FOUND)
 
 
 def block_signals() -> None:
