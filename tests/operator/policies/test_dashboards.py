@@ -57,7 +57,7 @@ def ask(port: int, query: str) -> list[dict[str, Any]]:
 
 def chart_groups() -> list[dict[str, Any]]:
     """The chart's rules, looked at every second."""
-    rule = render((*S3, "rules.enabled=true")).one("PrometheusRule", "fleetprof")
+    rule = render((*S3, "rules.enabled=true", "rules.job=fleetprof")).one("PrometheusRule", "fleetprof")
     return [{**group, "interval": "1s"} for group in rule["spec"]["groups"]]
 
 

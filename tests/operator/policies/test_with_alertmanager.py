@@ -49,7 +49,7 @@ class Outside:
 
 def chart_groups() -> list[dict[str, Any]]:
     """The chart's rules about jobs, looked at every second, and without waiting."""
-    rule = render((*S3, "rules.enabled=true")).one("PrometheusRule", "fleetprof")
+    rule = render((*S3, "rules.enabled=true", "rules.job=fleetprof")).one("PrometheusRule", "fleetprof")
     groups = [group for group in rule["spec"]["groups"] if "workloads" in group["name"]]
     for group in groups:
         group["interval"] = "1s"

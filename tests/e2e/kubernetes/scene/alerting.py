@@ -29,6 +29,7 @@ TOKEN: Final = "0123456789abcdef-closed-loop"
 # Short times for a test; which alert it is about is the test's business.
 _VALUES: Final = (
     "interval=2s",
+    "job=fleetprof",
     "thresholds.graceSeconds=0",
     "windows.iterationRate=10s",
     "for.lowIterationRate=4s",
