@@ -61,10 +61,15 @@ def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> 
     name = deployment["metadata"]["name"].removesuffix("-operator")
     assert settings.owner == f"{NAMESPACE}/{name}"
     assert settings.figures_account == f"{name}-top"
+    assert settings.account_name.startswith(f"system:serviceaccount:{NAMESPACE}:")
     assert settings.analyzer_pod is not None
     assert settings.analyzer_pod["metadata"]["labels"][RELEASE_LABEL] == name  # by which an uninstall knows them
     known = {f"FLEETPROF_{field.name.upper()}" for field in dataclasses.fields(settings)}
-    known |= {"FLEETPROF_POD_IP", "FLEETPROF_CLUSTER"}  # parts of `advertise` and `store`
+    known |= {
+        "FLEETPROF_POD_IP",
+        "FLEETPROF_CLUSTER",
+        "FLEETPROF_ACCOUNT",
+    }  # parts of `advertise`, `store`, `account_name`
     assert {key for key in variables if key.startswith("FLEETPROF_")} <= known
 
 

@@ -117,4 +117,5 @@ def test_chart_and_code_are_of_one_version() -> None:
     ours = [
         f"{values['image']['registry']}/{name}:{__version__}" for name in ("operator", "sidecar", "analyzer", "webui")
     ]
-    assert images == [*ours, values["store"]["bundled"]["image"]]
+    bundled = values["store"]["bundled"]
+    assert images == [*ours, f"{bundled['registry']}/{bundled['image']}"]

@@ -46,7 +46,8 @@ def test_the_requester_is_asked_about_by_the_name_that_the_webhook_writes() -> N
         if webhook["rules"][0]["resources"] == ["profilerequests"]
     )
     (condition,) = webhook["matchConditions"]
-    assert set(re.findall("'(fleetprof.io/[^']+)'", condition["expression"])) == {pods.REQUESTED_BY_ANNOTATION}
+    notes = set(re.findall("'(fleetprof.io/[^']+)'", condition["expression"]))
+    assert notes == {pods.REQUESTED_BY_ANNOTATION, pods.POLICY_AUTHOR_ANNOTATION}
 
 
 def test_no_pod_fails_or_waits_because_of_us_and_no_request_goes_unsigned() -> None:
@@ -59,7 +60,11 @@ def test_no_pod_fails_or_waits_because_of_us_and_no_request_goes_unsigned() -> N
         )
         for webhook in webhooks
     }
-    assert behaviour == {"pods": ("Ignore", 2, "None"), "profilerequests": ("Fail", 5, "None")}
+    assert behaviour == {
+        "pods": ("Ignore", 2, "None"),
+        "profilerequests": ("Fail", 5, "None"),
+        "profilepolicies": ("Fail", 5, "None"),
+    }
     assert all("caBundle" not in webhook["clientConfig"] for webhook in webhooks)
     assert len({webhook["name"] for webhook in webhooks}) == len(webhooks)
 
@@ -70,7 +75,7 @@ def test_policies_timeouts_and_excluded_namespaces_are_the_sites_to_choose() -> 
         webhook["rules"][0]["resources"][0]: (webhook["failurePolicy"], webhook["timeoutSeconds"])
         for webhook in webhooks
     }
-    assert behaviour == {"pods": ("Fail", 1), "profilerequests": ("Ignore", 9)}
+    assert behaviour == {"pods": ("Fail", 1), "profilerequests": ("Ignore", 9), "profilepolicies": ("Ignore", 9)}
     for webhook in webhooks[:2]:
         by_name, _ = webhook["namespaceSelector"]["matchExpressions"]
         assert by_name["values"] == ["kube-system", NAMESPACE, "team-x"]

@@ -79,6 +79,7 @@ CONTROLS: Final = (
     ("textbox", r"The same as YAML", "test_the_form_of_a_new_capture_writes_the_request_and_the_command"),
     ("application", r"Timeline", "test_keys_work_as_soon_as_the_page_is_there"),
     ("treegrid", r"Rank \d+", "test_the_tree_is_walked_by_keyboard"),
+    ("application", r".*: arrows go from cell to cell.*", "test_rows_and_cells_are_chosen_by_keyboard"),
 )  # fmt: skip
 # Of the form of a capture: label, what is chosen (None: checked), and what the YAML says then.
 FIELDS: Final = (
