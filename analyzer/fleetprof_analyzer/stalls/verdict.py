@@ -83,8 +83,8 @@ def _find_missing(ranks: Sequence[StalledRank]) -> StallVerdict | None:
         return None
     return StallVerdict(
         cause="rank_missing",
-        sentence=f"{_start(missing)} of {size} {'is' if len(missing) == 1 else 'are'} gone. {_say_waiting(ranks)}.",
-        advice="look at its log and at the kernel's (out of memory), or for its node; start the job again",
+        sentence=f"{_start(missing)} of {size} {'is' if len(missing) == 1 else 'are'} not seen. {_say_waiting(ranks)}.",
+        advice="see whether the process has ended (its log, the kernel's for memory), or its sidecar is away",
         ranks=missing,
     )
 

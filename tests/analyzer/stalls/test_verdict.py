@@ -144,7 +144,7 @@ def test_two_groups_that_wait_for_each_other() -> None:
 def test_a_rank_that_is_not_there() -> None:
     verdict = judge_stall([one for one in others_wait(rank(2, SLEEP)) if one.rank != 2])
     assert (verdict.cause, verdict.ranks) == ("rank_missing", (2,))
-    assert verdict.sentence == "Rank 2 of 4 is gone. Ranks 0, 1 and 3 wait in all_reduce 11 of group 0 default_pg."
+    assert verdict.sentence == "Rank 2 of 4 is not seen. Ranks 0, 1 and 3 wait in all_reduce 11 of group 0 default_pg."
 
 
 def test_all_have_entered() -> None:
