@@ -16,7 +16,7 @@ from fleetprof_sidecar.obstacles import Obstacles
 from fleetprof_sidecar.processes.ports import Processes
 from fleetprof_sidecar.samples.sampler import Sampler
 from fleetprof_sidecar.settings import Settings
-from fleetprof_sidecar.stacks.desk import StackDesk
+from fleetprof_sidecar.stacks.collector import StackCollector
 from fleetprof_sidecar.telemetry.reporter import TelemetryReporter
 
 
@@ -34,7 +34,7 @@ class SidecarConversation:
         telemetry: TelemetryReporter,
         uploads: UploadConnections,
         obstacles: Obstacles,
-        stacks: StackDesk,
+        stacks: StackCollector,
     ) -> None:
         self._settings = settings
         self._sidecar_id = sidecar_id

@@ -39,7 +39,7 @@ from fleetprof_sidecar.samples.rank_recorders import RankRecorders
 from fleetprof_sidecar.samples.rank_samples import PodFacts
 from fleetprof_sidecar.samples.sampler import Sampler
 from fleetprof_sidecar.settings import Settings, read_settings
-from fleetprof_sidecar.stacks.desk import StackDesk
+from fleetprof_sidecar.stacks.collector import StackCollector
 from fleetprof_sidecar.telemetry.reporter import TelemetryReporter
 from fleetprof_sidecar.trainer_side import TrainerSide
 
@@ -88,7 +88,7 @@ class Sidecar:
         self._exporter = _make_exporter(settings)
         self._telemetry = TelemetryReporter(trainers.table, outbox, self._sampler, exporter=self._exporter)
         self._obstacles = Obstacles(settings.node_name)
-        self._stacks = StackDesk(trainers.table, trainers.ask_for_stacks, outbox)
+        self._stacks = StackCollector(trainers.table, trainers.ask_for_stacks, outbox)
         conversation = SidecarConversation(
             settings,
             spool.sidecar_id,

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from fleetprof_agent import wire
-from fleetprof_agent.stacks.flight_recorder import read_collectives, say_ranges
+from fleetprof_agent.stacks.flight_recorder import COLUMNS, read_collectives, say_ranges
+from fleetprof_api.stacks import RecordedCollective
 from harness.training.agent_ground import AgentGround
 
 HANG = """
@@ -99,6 +100,10 @@ def test_the_latest_collectives_of_each_group(entries: list[dict[str, Any]], exp
     columns = read_collectives(torch)
     names = ("group", "sequence", "name", "is_over")
     assert list(zip(*(columns[name] for name in names), strict=True)) == expected
+
+
+def test_the_columns_are_those_that_the_sidecar_reads() -> None:
+    assert set(COLUMNS) == set(RecordedCollective.__struct_fields__)
 
 
 def test_without_a_recorder_there_are_none() -> None:

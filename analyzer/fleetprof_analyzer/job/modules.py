@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
-from fleetprof_api.report.module_tree import ModuleNode, ModuleTimes, ModuleTree
+from fleetprof_api.report.module_tree import MOST_NODES, ModuleNode, ModuleTimes, ModuleTree
 
-MOST_NODES: Final = 256
 _TIMES: Final = ("whole", "in_modules", "unassigned_backward", "communication")
 _PARTS: Final = ("forward", "backward", "recompute", "own")
 _MEANS: Final = ("calls", "elapsed_ns")

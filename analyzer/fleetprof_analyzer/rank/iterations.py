@@ -18,6 +18,7 @@ from typing import Final, Literal
 import numpy as np
 from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.report.report import Iteration
+from fleetprof_api.report.report_tables import IterationMarks
 from fleetprof_api.samples import RankSamples
 
 from fleetprof_analyzer.trace.intervals import Union
@@ -32,7 +33,6 @@ _MARK_TOLERANCE_NS: Final = 1_000_000
 _LATE_START_NS: Final = 2_000_000
 _LATE_START_DIVISOR: Final = 20
 _FRAGMENT_DIVISOR: Final = 10
-Marks = Literal["optimizer_step", "profiler_step", "named_range", "none"]
 NO_PAUSES: Final[Union] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
@@ -64,7 +64,7 @@ class Iterations:
     """What was found; `first_step` is the first complete optimizer step, in KinetoStepTracker's count."""
 
     iterations: list[Iteration] = field(default_factory=list)
-    marks: Marks = "none"
+    marks: IterationMarks = "none"
     index_from: Literal["agent", "profiler_step", "position", "none"] = "none"
     steps_per_iteration: int = 1
     first_step: int | None = None

@@ -1,38 +1,28 @@
-"""What holds a rank that others wait for, or a job alone: a table of causes, the first that fits counts.
+"""The table of causes that hold a rank up: the first one that fits counts.
 
-Each row has the sentence's middle ("is in ..., "), what proves it, and the next step. Evidence is a stack, the
-kernel's word on the process, or what the flight recorder has; a stack that fits no row is told as it is.
+Each row has its words, its evidence and the next step. Evidence is a stack or the kernel's word on the process; a stack
+that fits no row is shown as it is. Each name has its row in docs/hangs.md.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fleetprof_api.samples import CodePlace
-
 from fleetprof_analyzer.stalls.ranks import StalledRank, is_library
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StallCause:
-    """`name` is the report's; `find` gives the line that shows it, None where it is not this one."""
+    """`says` follows "it" or "each"; `fits` tells whether a rank's evidence is this cause's."""
 
     name: str
     says: str
     advice: str
-    find: Callable[[StalledRank], CodePlace | None]
+    fits: Callable[[StalledRank], bool]
 
 
-_NOWHERE: Final = CodePlace(file="", function="", line=0)
-
-
-def _where(condition: Callable[[StalledRank], bool]) -> Callable[[StalledRank], CodePlace | None]:
-    """A cause whose line is the job's own innermost one."""
-    return lambda rank: (rank.own_line or _NOWHERE) if condition(rank) else None
-
-
-def _in_files(*ends: str) -> Callable[[StalledRank], CodePlace | None]:
-    return _where(lambda rank: rank.is_in(*ends))
+def _in_files(*ends: str) -> Callable[[StalledRank], bool]:
+    return lambda rank: rank.is_in(*ends)
 
 
 def _dead_worker(rank: StalledRank) -> bool:
@@ -70,99 +60,95 @@ CAUSES: Final[Sequence[StallCause]] = (
         name="stopped",
         says="is stopped by a signal",
         advice="let it go on (kill -CONT) or end it; a debugger or a job scheduler may have stopped it",
-        find=_where(lambda rank: rank.is_stopped),
+        fits=lambda rank: rank.is_stopped,
     ),
     StallCause(
         name="interpreter_held",
         says="runs in native code that keeps Python's interpreter",
         advice="look at it with `py-spy dump --native`: its Python stack cannot be read while the interpreter is held",
-        find=_where(_keeps_interpreter),
+        fits=_keeps_interpreter,
     ),
     StallCause(
         name="debugger",
         says="waits at a debugger's prompt",
         advice="remove breakpoint() from the code that runs without a terminal",
-        find=_where(lambda rank: rank.is_in(*_DEBUGGERS)),
+        fits=lambda rank: rank.is_in(*_DEBUGGERS),
     ),
     StallCause(
         name="loader_worker_died",
         says="waits for a DataLoader worker that has ended",
         advice="look for why the worker ended: memory (the kernel's log), a signal, an exception in the dataset",
-        find=_where(_dead_worker),
+        fits=_dead_worker,
     ),
     StallCause(
         name="loader_worker_stopped",
         says="waits for a DataLoader worker that is stopped by a signal",
         advice="let the worker go on (kill -CONT) or end it",
-        find=_where(_stopped_worker),
+        fits=_stopped_worker,
     ),
     StallCause(
         name="data_loading",
         says="waits for its data loading",
         advice="look at what the dataset reads: a file system or a server that does not answer",
-        find=_in_files(*_LOADER),
+        fits=_in_files(*_LOADER),
     ),
     StallCause(
         name="checkpoint",
         says="writes a checkpoint",
         advice="wait for it; if that takes long, look at the disk and write fewer or asynchronous checkpoints",
-        find=_in_files(*_CHECKPOINTS),
+        fits=_in_files(*_CHECKPOINTS),
     ),
     StallCause(
         name="compilation",
         says="compiles",
         advice="wait for it; a shared compile cache (TORCHINDUCTOR_CACHE_DIR) spares the other ranks",
-        find=_in_files(*_COMPILERS),
+        fits=_in_files(*_COMPILERS),
     ),
     StallCause(
         name="rendezvous",
         says="waits for the rendezvous or its store",
         advice="check that MASTER_ADDR and MASTER_PORT answer from this node, and that all ranks have started",
-        find=_in_files(*_STORES),
+        fits=_in_files(*_STORES),
     ),
     StallCause(
         name="lock",
         says="waits for a lock or a queue that another thread holds",
         advice="look at the stacks of its other threads below",
-        find=_in_files(*_LOCKS),
+        fits=_in_files(*_LOCKS),
     ),
     StallCause(
         name="network_read",
         says="waits for an answer from the network",
         advice="set a timeout for this request; look at the server that it asks",
-        find=_in_files(*_SOCKETS),
+        fits=_in_files(*_SOCKETS),
     ),
     StallCause(
         name="loop",
         says="runs in Python code without end, or for long",
         advice="look at the loop at this line",
-        find=_where(lambda rank: rank.computes),
+        fits=lambda rank: rank.computes,
     ),
     StallCause(
         name="blocked_in_line",
         says="is blocked in a call",
         advice="look at what this line waits for: a sleep, a file, a child process, a call into native code",
-        find=_where(_sleeps),
+        fits=_sleeps,
     ),
     StallCause(
         name="elsewhere",
         says="is somewhere else",
         advice="look at its stack below",
-        find=_where(lambda rank: bool(rank.frames)),
+        fits=lambda rank: bool(rank.frames),
+    ),
+    StallCause(
+        name="silent",
+        says="does not answer",
+        advice="look at the process on its node: it may be stopped, or its interpreter be held (py-spy dump --native)",
+        fits=lambda rank: True,
     ),
 )
 
-UNKNOWN: Final = StallCause(
-    name="silent",
-    says="does not answer",
-    advice="look at the process on its node: it may be stopped, or its interpreter be held (py-spy dump --native)",
-    find=lambda rank: _NOWHERE,
-)
 
-
-def find_cause(rank: StalledRank) -> tuple[StallCause, CodePlace | None]:
-    """What this rank is at, and the line; the line is None where it is not known."""
-    for cause in CAUSES:
-        if (place := cause.find(rank)) is not None:
-            return cause, place if place.file else None
-    return UNKNOWN, None
+def find_cause(rank: StalledRank) -> StallCause:
+    """The first cause that fits a rank; the last one fits all."""
+    return next(cause for cause in CAUSES if cause.fits(rank))

@@ -30,11 +30,11 @@ class StalledRank:
 
     @cached_property
     def frames(self) -> Sequence[CodePlace]:
-        """Those of the main thread."""
+        """The frames of the main thread."""
         return self.frames_of(self.main) if self.main is not None else ()
 
     def frames_of(self, thread: ThreadStack) -> Sequence[CodePlace]:
-        """Those of any of its threads."""
+        """The frames of any of its threads."""
         return [self.process.places[place] for place in thread.stack]
 
     @cached_property
@@ -44,13 +44,13 @@ class StalledRank:
 
     @property
     def computes(self) -> bool:
-        """Whether its main thread runs."""
+        """Tells whether its main thread runs."""
         busy = self.process.busy_permille
         return busy is not None and busy >= BUSY_PERMILLE
 
     @property
     def is_stopped(self) -> bool:
-        """Whether a signal or a debugger holds it."""
+        """Tells whether a signal or a debugger holds it."""
         return self.process.state in ("T", "t")
 
     @cached_property
@@ -68,16 +68,17 @@ class StalledRank:
         return {one.group: one for one in self.process.collectives if not one.is_p2p}
 
     def is_in(self, *ends: str) -> bool:
-        """Whether its main thread is in one of these files, or below."""
+        """Tells whether its main thread is in one of these files, or in what they call."""
         return any(place.file.endswith(ends) for place in self.frames)
 
-    def find_frame(self, *ends: str) -> CodePlace | None:
-        """The innermost frame of the main thread in one of these files."""
-        return next((place for place in self.frames if place.file.endswith(ends)), None)
+
+def waits_in_collective(rank: StalledRank) -> bool:
+    """Tells whether it has entered a collective that is not over, by the recorder or by its stack."""
+    return bool(rank.pending) or (rank.is_in("torch/distributed/distributed_c10d.py") and not rank.computes)
 
 
 def is_library(place: CodePlace) -> bool:
-    """Whether a line is Python's own or of an installed package."""
+    """Tells whether a line is Python's own or of an installed package."""
     return any(part in place.file for part in _LIBRARIES)
 
 

@@ -1,4 +1,6 @@
-"""Which rank the others wait for, and why: judged by numbers of collectives first, then by stacks.
+"""The verdict on a job that stands: the rank that the others wait for, and why.
+
+Numbers of collectives are judged first, then stacks.
 
 The rules, the first that fits counts: a rank is missing; ranks are in different collectives at the same number (a
 mismatch), or in the same with other sizes; ranks have not entered a collective that others wait in; all wait in
@@ -10,25 +12,47 @@ number, a stack or the kernel is said to be unknown, with what would tell.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Final
 
 from fleetprof_api.samples import CodePlace
 from fleetprof_api.stacks import ProcessStacks, RecordedCollective
 
-from fleetprof_analyzer.stalls.causes import StallCause, find_cause
+from fleetprof_analyzer.stalls.causes import find_cause
 from fleetprof_analyzer.stalls.groups import StackGroup, group_ranks
-from fleetprof_analyzer.stalls.ranks import StalledRank, choose_ranks
+from fleetprof_analyzer.stalls.ranks import StalledRank, choose_ranks, waits_in_collective
+from fleetprof_analyzer.stalls.sentences import (
+    MOST_NAMED,
+    name_collective,
+    name_ranks,
+    say_cause,
+    say_seconds,
+    say_waiting,
+    start,
+)
 
 MOVES_ITERATIONS: Final = 5
 LEAST_STALL_NS: Final = 10 * 10**9
-_SHOWN: Final = 4
 _MOST_RANKS: Final = 100_000
+
+
+class JobCause(StrEnum):
+    """Causes that are not one rank's own; each has its row in docs/hangs.md."""
+
+    MOVES = "moves"
+    NO_RANK = "no_rank"
+    RANK_MISSING = "rank_missing"
+    MISMATCHED_COLLECTIVES = "mismatched_collectives"
+    MISMATCHED_SIZES = "mismatched_sizes"
+    DEADLOCK = "deadlock"
+    COLLECTIVE = "collective"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StallVerdict:
-    """`cause` is one of `causes`, or of this module's; `ranks` hold the others up; `stands_ns`: 0 where not known."""
+    """`cause` is a JobCause or a name of `CAUSES`; `ranks` hold the others up; `stands_ns`: 0 where not known."""
 
     cause: str
     sentence: str
@@ -42,21 +66,14 @@ class StallVerdict:
 def judge_stall(processes: Sequence[ProcessStacks]) -> StallVerdict:
     """The verdict on one job's processes."""
     ranks = choose_ranks(processes)
-    groups = group_ranks(ranks)
     if not ranks:
         text = "No rank of the job was seen."
-        return StallVerdict(cause="no_rank", sentence=text, advice="check with `fleetprof list` that the job runs")
+        return StallVerdict(
+            cause=JobCause.NO_RANK, sentence=text, advice="check with `fleetprof list` that the job runs"
+        )
     stands_ns = _find_stand_ns(ranks)
     found = _find_moving(ranks, stands_ns) or _find_missing(ranks) or _find_held(ranks) or _find_alone(ranks)
-    return StallVerdict(
-        cause=found.cause,
-        sentence=found.sentence,
-        advice=found.advice,
-        ranks=found.ranks,
-        place=found.place,
-        stands_ns=stands_ns,
-        groups=groups,
-    )
+    return replace(found, stands_ns=stands_ns, groups=group_ranks(ranks))
 
 
 def _find_stand_ns(ranks: Sequence[StalledRank]) -> int:
@@ -71,9 +88,9 @@ def _find_moving(ranks: Sequence[StalledRank], stands_ns: int) -> StallVerdict |
         return None
     if any(rank.is_stopped for rank in ranks):
         return None
-    usual = f"; an iteration takes {_say_s(pace)}" if pace else ""
-    text = f"The job moves: its latest step ended {_say_s(stands_ns)} ago{usual}."
-    return StallVerdict(cause="moves", sentence=text, advice="to see where its time goes: fleetprof capture")
+    usual = f"; an iteration takes {say_seconds(pace)}" if pace else ""
+    text = f"The job moves: its latest step ended {say_seconds(stands_ns)} ago{usual}."
+    return StallVerdict(cause=JobCause.MOVES, sentence=text, advice="to see where its time goes: fleetprof capture")
 
 
 def _find_missing(ranks: Sequence[StalledRank]) -> StallVerdict | None:
@@ -82,38 +99,51 @@ def _find_missing(ranks: Sequence[StalledRank]) -> StallVerdict | None:
     if not missing or len(missing) == size:
         return None
     return StallVerdict(
-        cause="rank_missing",
-        sentence=f"{_start(missing)} of {size} {'is' if len(missing) == 1 else 'are'} not seen. {_say_waiting(ranks)}.",
+        cause=JobCause.RANK_MISSING,
+        sentence=f"{start(missing)} of {size} {'is' if len(missing) == 1 else 'are'} not seen. {say_waiting(ranks)}.",
         advice="see whether the process has ended (its log, the kernel's for memory), or its sidecar is away",
         ranks=missing,
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Awaited:
+    """A collective, the ranks that wait in it, and those that have not entered it."""
+
+    collective: RecordedCollective
+    waiting: tuple[int, ...]
+    behind: tuple[int, ...]
+
+
 def _find_held(ranks: Sequence[StalledRank]) -> StallVerdict | None:
-    """By the collective of each group: who differs, who has not come."""
-    by_number = {rank.number: rank for rank in ranks}
-    late: list[tuple[RecordedCollective, tuple[int, ...], tuple[int, ...]]] = []
+    """Compares the ranks of each group by their collectives."""
+    awaited: list[_Awaited] = []
     for group, members in _find_groups(ranks).items():
-        if found := _find_mismatch(group, members):
-            return found
-        pending = [rank.pending[group] for rank in members if group in rank.pending]
-        if not pending:
-            continue
-        awaited = min(pending, key=lambda one: one.sequence)
-        waiting = tuple(rank.number for rank in members if group in rank.pending)
-        behind = tuple(rank.number for rank in members if _count_entered(rank, group) < awaited.sequence)
-        unheard = tuple(rank.number for rank in ranks if not rank.process.has_answered)
-        if behind or unheard:
-            late.append((awaited, behind or unheard, waiting))
-    if not late:
+        if mismatch := _find_mismatch(group, members):
+            return mismatch
+        if one := _find_awaited(group, members, ranks):
+            awaited.append(one)
+    if not awaited:
         return _find_unheard(ranks)
-    culprits = Counter(number for _, behind, _ in late for number in behind)
-    in_collective = {number for _, _, waiting in late for number in waiting}
-    free = tuple(sorted(number for number in culprits if number not in in_collective))
+    waiting = {number for one in awaited for number in one.waiting}
+    free = {number for one in awaited for number in one.behind} - waiting
     if not free:
-        return _say_deadlock(late)
-    collective, _, waiting = next(one for one in late if set(one[1]) & set(free))
-    return _say_late([by_number[number] for number in free if number in by_number], collective, waiting)
+        return _say_deadlock(awaited)
+    first = next(one for one in awaited if free.intersection(one.behind))
+    return _say_late([rank for rank in ranks if rank.number in free], first.collective, first.waiting)
+
+
+def _find_awaited(group: str, members: Sequence[StalledRank], ranks: Sequence[StalledRank]) -> _Awaited | None:
+    """The oldest collective of a group that somebody waits in, None where all have entered it."""
+    waiting = [rank for rank in members if group in rank.pending]
+    if not waiting:
+        return None
+    oldest = min((rank.pending[group] for rank in waiting), key=lambda one: one.sequence)
+    behind = [rank for rank in members if _count_entered(rank, group) < oldest.sequence]
+    behind = behind or [rank for rank in ranks if not rank.process.has_answered]
+    if not behind:
+        return None
+    return _Awaited(oldest, tuple(rank.number for rank in waiting), tuple(rank.number for rank in behind))
 
 
 def _find_groups(ranks: Sequence[StalledRank]) -> dict[str, list[StalledRank]]:
@@ -143,143 +173,104 @@ def _count_entered(rank: StalledRank, group: str) -> int:
     return rank.reached[group].sequence if group in rank.reached else 0
 
 
+_SAME_SIZES: Final = frozenset({"all_reduce", "reduce", "broadcast", "allreduce", "allreduce_coalesced"})
+
+
 def _find_mismatch(group: str, members: Sequence[StalledRank]) -> StallVerdict | None:
-    pending = {rank.number: rank.pending[group] for rank in members if group in rank.pending}
-    by_sequence: dict[int, dict[int, RecordedCollective]] = {}
-    for number, one in pending.items():
-        by_sequence.setdefault(one.sequence, {})[number] = one
-    for sequence, entered in sorted(by_sequence.items()):
-        for what, cause in (("name", "mismatched_collectives"), ("sizes", "mismatched_sizes")):
-            kinds = Counter(getattr(one, what) for one in entered.values())
-            if len(kinds) < 2 or (cause == "mismatched_sizes" and next(iter(entered.values())).name not in _SAME_SIZES):
-                continue
-            usual = kinds.most_common(1)[0][0]
-            odd = tuple(sorted(n for n, one in entered.items() if getattr(one, what) != usual))
-            first, other = entered[odd[0]], next(one for one in entered.values() if getattr(one, what) == usual)
-            mine, theirs = (
-                (first.name, other.name) if what == "name" else (f"{first.name} of {first.sizes}", other.sizes)
-            )
-            return StallVerdict(
-                cause=cause,
-                sentence=f"{_start(odd)} {_have(odd)} entered {mine} as number {sequence} of group {group}, "
-                f"{_name_ranks(tuple(n for n in sorted(entered) if n not in odd))} {theirs}.",
-                advice="let all ranks call the same collectives in the same order with the same sizes",
-                ranks=odd,
-                place=next(rank.own_line for rank in members if rank.number == odd[0]),
-            )
+    """The ranks that are in another collective than most at the same number, or in the same with other sizes."""
+    by_sequence: dict[int, list[StalledRank]] = {}
+    for rank in members:
+        if group in rank.pending:
+            by_sequence.setdefault(rank.pending[group].sequence, []).append(rank)
+    for _, entered in sorted(by_sequence.items()):
+        names = {rank.number: rank.pending[group].name for rank in entered}
+        if len(set(names.values())) > 1:
+            return _say_mismatch(JobCause.MISMATCHED_COLLECTIVES, group, entered, names)
+        sizes = {rank.number: f"{names[rank.number]} of {rank.pending[group].sizes}" for rank in entered}
+        if len(set(sizes.values())) > 1 and _SAME_SIZES.issuperset(names.values()):
+            return _say_mismatch(JobCause.MISMATCHED_SIZES, group, entered, sizes)
     return None
 
 
-_SAME_SIZES: Final = frozenset({"all_reduce", "reduce", "broadcast", "allreduce", "allreduce_coalesced"})
+def _say_mismatch(cause: JobCause, group: str, entered: Sequence[StalledRank], what: dict[int, str]) -> StallVerdict:
+    usual = Counter(what.values()).most_common(1)[0][0]
+    odd = [rank for rank in entered if what[rank.number] != usual]
+    numbers = tuple(rank.number for rank in odd)
+    others = name_ranks([number for number in what if what[number] == usual])
+    late = f"{start(numbers)} {'has' if len(odd) == 1 else 'have'} entered {what[numbers[0]]}"
+    place = f"number {odd[0].pending[group].sequence} of group {group}"
+    return StallVerdict(
+        cause=cause,
+        sentence=f"{late} as {place}, {others} {usual}.",
+        advice="let all ranks call the same collectives in the same order with the same sizes",
+        ranks=numbers,
+        place=odd[0].own_line,
+    )
 
 
 def _find_unheard(ranks: Sequence[StalledRank]) -> StallVerdict | None:
     """Ranks that are not in a collective, or do not answer, while others wait in one by their stacks."""
-    waiting = [rank for rank in ranks if _waits_in_collective(rank)]
+    waiting = [rank for rank in ranks if waits_in_collective(rank)]
     held = [rank for rank in ranks if rank not in waiting]
     if not waiting or not held:
         return None
     return _say_late(held, None, tuple(rank.number for rank in waiting))
 
 
-def _waits_in_collective(rank: StalledRank) -> bool:
-    return bool(rank.pending) or (rank.is_in("torch/distributed/distributed_c10d.py") and not rank.computes)
-
-
 def _say_late(
     held: Sequence[StalledRank], collective: RecordedCollective | None, waiting: Sequence[int]
 ) -> StallVerdict:
-    cause, place = find_cause(held[0])
-    alike = [rank for rank in held if find_cause(rank)[0] is cause]
+    cause = find_cause(held[0])
+    alike = [rank for rank in held if find_cause(rank) is cause]
     numbers = tuple(rank.number for rank in alike)
-    what = "a collective"
-    if collective is not None:
-        what = f"{collective.name} {collective.sequence:,} of group {collective.group}"
-    node = alike[0].process.node if len(alike) == 1 else ""
-    verb, whom = "waits" if len(waiting) == 1 else "wait", "it" if len(alike) == 1 else "them"
-    others = f"{_start(waiting)} {verb} for {whom}"
-    where = f" Its node is {node}." if node else ""
+    alone = len(alike) == 1
+    late = f"{start(numbers)} {'has' if alone else 'have'} not entered {name_collective(collective)}"
+    others = f"{start(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for {'it' if alone else 'them'}."
+    node = f" Its node is {alike[0].process.node}." if alone and alike[0].process.node else ""
     return StallVerdict(
         cause=cause.name,
-        sentence=f"{_start(numbers)} {_have(numbers)} not entered {what}: {_say_cause(alike, cause, place)}. "
-        f"{others}.{where}",
+        sentence=f"{late}: {'it' if alone else 'each'} {say_cause(cause, alike[0])}. {others}{node}",
         advice=cause.advice,
         ranks=numbers,
-        place=place,
+        place=alike[0].own_line,
     )
 
 
-def _say_deadlock(late: Sequence[tuple[RecordedCollective, tuple[int, ...], tuple[int, ...]]]) -> StallVerdict:
-    parts = [f"{_name_ranks(waiting)} in {one.name} of group {one.group}" for one, _, waiting in late[:_SHOWN]]
+def _say_deadlock(awaited: Sequence[_Awaited]) -> StallVerdict:
+    parts = [
+        f"{name_ranks(one.waiting)} in {one.collective.name} of group {one.collective.group}"
+        for one in awaited[:MOST_NAMED]
+    ]
     return StallVerdict(
-        cause="deadlock",
+        cause=JobCause.DEADLOCK,
         sentence=f"Ranks wait for each other in different groups: {'; '.join(parts)}.",
         advice="let all ranks enter the collectives of different groups in the same order",
-        ranks=tuple(sorted({number for _, _, waiting in late for number in waiting})),
+        ranks=tuple(sorted({number for one in awaited for number in one.waiting})),
     )
 
 
 def _find_alone(ranks: Sequence[StalledRank]) -> StallVerdict:
-    """No rank waits for another one by what is known: what they are at themselves."""
-    causes = {rank.number: find_cause(rank) for rank in ranks}
-    names = Counter(cause.name for cause, _ in causes.values())
-    if len(names) == 1:
-        cause, place = causes[ranks[0].number]
-        if all(_waits_in_collective(rank) for rank in ranks):
-            return StallVerdict(
-                cause="collective",
-                sentence="All ranks are in a collective, and all have entered it: the network or a device holds it up.",
-                advice="look at the network between the nodes and at the devices (NCCL_DEBUG=INFO, dmesg)",
-                place=place,
-            )
-        numbers = tuple(rank.number for rank in ranks)
+    """The cause that all ranks have, where no rank waits for another one by what is known."""
+    cause = find_cause(ranks[0])
+    if any(find_cause(rank) is not cause for rank in ranks):
         return StallVerdict(
-            cause=cause.name,
-            sentence=f"{_start(numbers)} {_say_cause(ranks, cause, place, first=True)}.",
-            advice=cause.advice,
-            ranks=numbers,
-            place=place,
+            cause=JobCause.UNKNOWN,
+            sentence="The rank that the others wait for is not known: stacks differ, and no collective says more.",
+            advice="look at the groups of stacks below, the smallest first",
         )
-    text = "It cannot be told which rank the others wait for: their stacks differ, and no collective says more."
-    return StallVerdict(cause="unknown", sentence=text, advice="look at the groups of stacks below, the smallest first")
-
-
-def _say_cause(ranks: Sequence[StalledRank], cause: StallCause, place: CodePlace | None, *, first: bool = False) -> str:
-    verb = cause.says
-    if len(ranks) > 1:
-        words = verb.split(" ", 1)
-        plural = {"is": "are", "waits": "wait", "runs": "run", "writes": "write", "compiles": "compile", "does": "do"}
-        verb = " ".join([plural[words[0]], *words[1:]])
-    subject = "" if first else ("it " if len(ranks) == 1 else "they ")
-    line = f" ({place.file.rpartition('/')[2]}:{place.line} {place.function})" if place is not None else ""
-    return f"{subject}{verb}{line}"
-
-
-def _say_waiting(ranks: Sequence[StalledRank]) -> str:
-    waiting = [rank for rank in ranks if _waits_in_collective(rank)]
-    if not waiting:
-        return "The others run"
-    one = next((collective for rank in waiting for collective in rank.pending.values()), None)
-    what = f"{one.name} {one.sequence:,} of group {one.group}" if one is not None else "a collective"
-    return f"{_start([rank.number for rank in waiting])} wait{'s' if len(waiting) == 1 else ''} in {what}"
-
-
-def _name_ranks(numbers: Sequence[int]) -> str:
-    if len(numbers) == 1:
-        return f"rank {numbers[0]}"
-    if len(numbers) > _SHOWN:
-        return f"{len(numbers)} ranks"
-    return f"ranks {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
-
-
-def _start(numbers: Sequence[int]) -> str:
-    """The same at the start of a sentence."""
-    return _name_ranks(numbers).capitalize()
-
-
-def _have(numbers: Sequence[int]) -> str:
-    return "has" if len(numbers) == 1 else "have"
-
-
-def _say_s(value_ns: int) -> str:
-    return f"{value_ns / 1e9:.0f} s" if value_ns >= 10 * 10**9 else f"{value_ns / 1e9:.1f} s"
+    if all(waits_in_collective(rank) for rank in ranks):
+        return StallVerdict(
+            cause=JobCause.COLLECTIVE,
+            sentence="All ranks are in a collective, and all have entered it: the network or a device holds it up.",
+            advice="look at the network between the nodes and at the devices (NCCL_DEBUG=INFO, dmesg)",
+            place=ranks[0].own_line,
+        )
+    numbers = tuple(rank.number for rank in ranks)
+    each = "" if len(ranks) == 1 else ": each"
+    return StallVerdict(
+        cause=cause.name,
+        sentence=f"{start(numbers)}{each} {say_cause(cause, ranks[0])}.",
+        advice=cause.advice,
+        ranks=numbers,
+        place=ranks[0].own_line,
+    )

@@ -4,12 +4,15 @@ Guarantees: durations are integer nanoseconds, sizes integer bytes; what nobody 
 modules but through one inside the other. Formulas: docs/measures.md#modules.
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
 from fleetprof_api.report.report_tables import Ns
+
+MOST_NODES: Final = 256
+"""So many nodes keep a tree below a fifth of the 100 KB of a rank's summary."""
 
 
 class ModuleTimes(msgspec.Struct, kw_only=True, frozen=True):

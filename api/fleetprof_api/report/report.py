@@ -26,6 +26,7 @@ from fleetprof_api.report.report_tables import (
     CopyStatistics,
     CoreUse,
     IdlePlace,
+    IterationMarks,
     KernelOutlier,
     KernelStatistics,
     LaunchStatistics,
@@ -157,8 +158,7 @@ class Rank(msgspec.Struct, kw_only=True, frozen=True):
     ] = "unix"
     iterations: list[Iteration] = []
     iterations_from: Annotated[
-        Literal["optimizer_step", "profiler_step", "named_range", "none"],
-        Meta(description="the marks that bound iterations; named_range: a range that the user named"),
+        IterationMarks, Meta(description="the marks that bound iterations; named_range: a range that the user named")
     ] = "none"
     index_from: Annotated[
         Literal["agent", "profiler_step", "position", "none"],

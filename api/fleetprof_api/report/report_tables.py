@@ -175,13 +175,19 @@ class LongIterations(msgspec.Struct, kw_only=True, frozen=True):
     place: Annotated[PlaceInCode | None, Meta(description="where the thread was then; null: not sampled")] = None
 
 
+IterationMarks = Literal["optimizer_step", "profiler_step", "named_range", "none"]
+"""The marks that bound iterations; named_range: a range that the user named."""
+StageBounds = Literal[IterationMarks, "backward"]
+"""The same, or repeated backward passes where no mark is there."""
+
+
 class Stages(msgspec.Struct, kw_only=True, frozen=True):
     """The stages of one rank; `reason` says why there are none."""
 
     stages: list[StageTime] = []
     iterations: int = 0
     iterations_from: Annotated[
-        Literal["profiler_step", "optimizer_step", "named_range", "backward", "none"],
+        StageBounds,
         Meta(description="what bounds the iterations; backward: repeated backward passes, where no mark is there"),
     ] = "none"
     inferred: Annotated[

@@ -18,6 +18,7 @@ MOST_ROWS = 360
 LATEST_OF_GROUP = 6
 TEXT_CHARACTERS = 80
 SIZES_CHARACTERS = 120
+COLUMNS = ("group", "sequence", "name", "is_p2p", "sizes", "is_over", "created_unix_ns", "ranks")
 _DUMPS = ("_dump_fr_trace", "_dump_nccl_trace")
 
 
@@ -44,8 +45,7 @@ def read_collectives(torch: Any) -> dict[str, list[Any]]:
             continue
         groups.setdefault((row[0], row[3]), []).append(row)
     rows = [row for of_group in groups.values() for row in of_group[-LATEST_OF_GROUP:]][-MOST_ROWS:]
-    names = ("group", "sequence", "name", "is_p2p", "sizes", "is_over", "created_unix_ns", "ranks")
-    return {name: [row[at] for row in rows] for at, name in enumerate(names)}
+    return {name: [row[at] for row in rows] for at, name in enumerate(COLUMNS)}
 
 
 def send_collectives(columns: dict[str, list[Any]], send: Callable[..., bool]) -> None:

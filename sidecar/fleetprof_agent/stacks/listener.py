@@ -22,7 +22,7 @@ from fleetprof_agent.channel import Channel
 from fleetprof_agent.errors import pass_on, report_error
 from fleetprof_agent.process import identity
 from fleetprof_agent.samples.frames import read_stack
-from fleetprof_agent.samples.stacks import StackTable
+from fleetprof_agent.samples.stacks import StackTable, clean
 from fleetprof_agent.stacks.flight_recorder import read_collectives, send_collectives
 from fleetprof_agent.steps.ring import MASK, StepRing
 
@@ -127,7 +127,6 @@ class StackListener:
             if stack is None:
                 continue
             thread = known.get(ident)
-            name = str(getattr(thread, "name", ""))[:NAME_CHARACTERS]
-            name = "".join(c if " " <= c <= "~" else "?" for c in name)
+            name = clean(str(getattr(thread, "name", ""))[:NAME_CHARACTERS])
             rows.append((name, int(getattr(thread, "native_id", 0) or 0), ident == main, stack))
         return rows

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from fleetprof_api.plain_text import make_printable
 from fleetprof_api.stacks import ChildProcess
 
 MOST_CHILDREN: Final = 256
@@ -61,7 +62,6 @@ def _read_stat(path: Path) -> list[str] | None:
 
 def _read_name(path: Path) -> str:
     try:
-        text = path.read_text(errors="replace").strip()
+        return make_printable(path.read_text(errors="replace").strip()[:32])
     except OSError:
         return ""
-    return "".join(c if " " <= c <= "~" else "?" for c in text[:32])

@@ -12,6 +12,8 @@ from typing import Any
 
 import fleetprof_agent
 import pytest
+from fleetprof_agent.modules import table
+from fleetprof_api.samples import MOST_MODULES, ModuleColumns
 from harness.training.local_job import NO_COMPILER
 
 pytestmark = pytest.mark.torch
@@ -72,6 +74,11 @@ EXPECTED: dict[str, Any] = {
     },
     "scripted": ["+Sequential", "+Sequential.0", "-Sequential.0", "-Sequential"],
 }  # fmt: skip
+
+
+def test_the_columns_are_those_that_the_sidecar_reads() -> None:
+    assert set(table.COLUMNS) == set(ModuleColumns.__struct_fields__)
+    assert table.MOST_MODULES == MOST_MODULES
 
 
 @pytest.mark.parametrize("python", PYTHONS)

@@ -1,8 +1,8 @@
 """The trees of several ranks as one."""
 
 import pytest
-from fleetprof_analyzer.job.modules import MOST_NODES, merge_modules
-from fleetprof_api.report.module_tree import ModuleNode, ModuleTimes, ModuleTree
+from fleetprof_analyzer.job.modules import merge_modules
+from fleetprof_api.report.module_tree import MOST_NODES, ModuleNode, ModuleTimes, ModuleTree
 
 
 def times(host_ns: int = 0, device_ns: int = 0) -> ModuleTimes:

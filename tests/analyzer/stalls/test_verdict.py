@@ -1,12 +1,16 @@
-"""Which rank the others wait for, and why: planted jobs, each with the cause and ranks that are true of it."""
+"""The verdict on planted jobs that stand: cause and ranks are those that were planted."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
-from fleetprof_analyzer.stalls.verdict import StallVerdict, judge_stall, read_ranges
+from fleetprof_analyzer.stalls.causes import CAUSES
+from fleetprof_analyzer.stalls.verdict import JobCause, StallVerdict, judge_stall, read_ranges
 from fleetprof_api.samples import CodePlace
 from fleetprof_api.stacks import ChildProcess, ProcessStacks, RecordedCollective, ThreadStack
 
+PAGE = Path(__file__).parents[3] / "docs" / "hangs.md"
 NOW = 1_790_000_000_000_000_000
 SECOND = 10**9
 TORCH = "/x/site-packages/torch"
@@ -166,6 +170,32 @@ def test_a_job_that_moves(age_s: float, moves: bool) -> None:
     verdict = judge_stall(ranks)
     assert (verdict.cause == "moves") is moves
     assert not verdict.ranks if moves else verdict.ranks
+
+
+@pytest.mark.parametrize(("iteration_s", "moves"), [(2.0, False), (11.0, False), (13.0, True)])
+def test_a_job_of_long_iterations_moves_for_five_of_them(iteration_s: float, moves: bool) -> None:
+    ranks = others_wait(rank(2, SLEEP, TRAIN))
+    for process in ranks:
+        process.iteration_ns = int(iteration_s * SECOND)
+    assert (judge_stall(ranks).cause == "moves") is moves  # the latest step is a minute old
+
+
+@pytest.mark.parametrize(("permille", "cause"), [(0, "blocked_in_line"), (499, "blocked_in_line"), (500, "loop")])
+def test_a_thread_that_runs_half_of_the_time_computes(permille: int, cause: str) -> None:
+    assert judge_stall(others_wait(rank(2, SLEEP, TRAIN, busy_permille=permille))).cause == cause
+
+
+def test_several_that_have_not_entered_are_told_together() -> None:
+    ranks = [rank(0, REDUCE, TRAIN, pending=collective(11)), *(rank(n, LOADER, TRAIN) for n in (1, 2, 3))]
+    verdict = judge_stall(ranks)
+    assert (verdict.cause, verdict.ranks) == ("data_loading", (1, 2, 3))
+    assert ": each waits for its data loading (train.py:40 main). Rank 0 waits for them." in verdict.sentence
+
+
+def test_each_cause_has_its_row_in_the_page_of_hangs() -> None:
+    rows = re.findall(r"^\| (`[^|]*`) \|", PAGE.read_text(), re.MULTILINE)
+    documented = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert documented == {cause.name for cause in CAUSES} | set(JobCause), PAGE
 
 
 def test_what_nothing_proves_is_said_to_be_unknown() -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 import numpy as np
-from fleetprof_api.report.module_tree import ModuleNode, ModuleTimes, ModuleTree
+from fleetprof_api.report.module_tree import MOST_NODES, ModuleNode, ModuleTimes, ModuleTree
 from fleetprof_api.samples import ModuleColumns, RankSamples
 
 from fleetprof_analyzer.rank.iterations import OPTIMIZER_STEP
@@ -19,7 +19,6 @@ from fleetprof_analyzer.rank.modules.marked_iteration import MarkedRows
 from fleetprof_analyzer.trace.naming import matcher, where_name
 from fleetprof_analyzer.trace.trace import Bools, Category, Int64s
 
-MOST_NODES: Final = 256
 _PHASES: Final = (ModulePhase.FORWARD, ModulePhase.BACKWARD, ModulePhase.RECOMPUTE)
 # Columns of amounts, in the order of ModuleTimes' fields.
 _HOST, _DEVICE, _LAUNCHES, _OPERATORS = range(4)

@@ -2,12 +2,12 @@
 
 import asyncio
 import json
-from typing import Any
 
 import click
 import msgspec
 from fleetprof_analyzer.stalls.verdict import judge_stall
-from fleetprof_api.stacks import UnreadableStacks, read_stacks
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.stacks import ProcessStacks, UnreadableStacks, read_stacks
 
 from fleetprof_cli.completions import complete_job
 from fleetprof_cli.exit_codes import ExitCode
@@ -30,7 +30,7 @@ def command(state: StateDirectory, *, job: str, all_threads: bool, output: str) 
     It works while the job hangs, needs no privilege, and does not touch the training.
     """
     answers = asyncio.run(_ask(state, job))
-    jobs: dict[str, list[Any]] = {}
+    jobs: dict[str, list[ProcessStacks]] = {}
     for reply in answers:
         try:
             jobs.setdefault(reply.workload, []).append(read_stacks(reply.stacks_json))
@@ -50,6 +50,6 @@ def command(state: StateDirectory, *, job: str, all_threads: bool, output: str) 
         print_stacks(name, found, judge_stall(found), all_threads=all_threads)
 
 
-async def _ask(state: StateDirectory, job: str) -> list[Any]:
+async def _ask(state: StateDirectory, job: str) -> list[pb.StacksReply]:
     async with HubClient(state) as hub:
         return await hub.stacks(job)

@@ -105,9 +105,8 @@ def _judge_denied_again(gaps: Search) -> Search:
         for rank in (fault.candidate.rank for fault in denied)
         if len(table.peers(rank))
     }
-    return replace(
-        gaps, extra=extra, judged=judge(replay, table, [fault.candidate for fault in tested], extra)
-    )  # fmt: skip
+    judged = judge(replay, table, [fault.candidate for fault in tested], extra)
+    return replace(gaps, extra=extra, judged=judged)
 
 
 def _has_gaps_alone(gaps: Search, fault: Fault) -> bool:

@@ -9,17 +9,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report import Iteration
-from fleetprof_api.report.report_tables import StageName, Stages, StageTime
+from fleetprof_api.report.report_tables import IterationMarks, StageBounds, StageName, Stages, StageTime
 
 from fleetprof_analyzer.rank.host.code_of_spans import find_code
 from fleetprof_analyzer.rank.host.hot_path import find_place
 from fleetprof_analyzer.rank.host.track import Chain, Track, within
-from fleetprof_analyzer.rank.iterations import NO_PAUSES, Marks, behind_pauses
+from fleetprof_analyzer.rank.iterations import NO_PAUSES, behind_pauses
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls
 from fleetprof_analyzer.rank.measures.stages.gaps import fill
 from fleetprof_analyzer.rank.measures.stages.labels import Label, find_labels
@@ -51,7 +51,7 @@ class FoundStages:
     thread: MainThread | None = None
     bounds: Sequence[Span] = ()
     labels: Sequence[Sequence[Label]] = ()
-    found_by: Literal["optimizer_step", "profiler_step", "named_range", "backward", "none"] = "none"
+    found_by: StageBounds = "none"
     inferred: frozenset[StageName] = frozenset()
     reason: str = ""
 
@@ -60,7 +60,7 @@ def measure_stages(
     trace: Trace,
     calls: LaunchCalls,
     iterations: Sequence[Iteration],
-    marks: Marks,
+    marks: IterationMarks,
     track: Track | None = None,
 ) -> Stages:
     """The stages over all iterations of a rank. `track`: where its thread was, None where it was not sampled."""
@@ -71,7 +71,7 @@ def find_stages(
     trace: Trace,
     calls: LaunchCalls,
     iterations: Sequence[Iteration],
-    marks: Marks,
+    marks: IterationMarks,
     pauses: Union = NO_PAUSES,
 ) -> FoundStages:
     """Where the stages of each iteration lie; iterations that nothing marks are found by their backward passes.
@@ -83,7 +83,7 @@ def find_stages(
         return FoundStages(reason="no operator says what autograd made of it: inference, or the host was not recorded")
     passes = find_passes(thread)
     bounds: list[Span] = [(i.start_ns, i.start_ns + i.duration_ns) for i in iterations]
-    found_by: Literal["optimizer_step", "profiler_step", "named_range", "backward", "none"] = marks
+    found_by: StageBounds = marks
     if not bounds:
         found = [behind_pauses(start, end, pauses) for start, end in bound_by_passes(thread, passes)]
         bounds, found_by = [(start, end) for start, end in found if end > start][:_MOST_ITERATIONS], "backward"
@@ -171,7 +171,7 @@ def sum_up(trace: Trace, calls: LaunchCalls, found: FoundStages, track: Track | 
     def find_line(spans: Sequence[Span]) -> PlaceInCode | None:
         return find_code(trace, thread.place, track, spans) if spans else None
 
-    marked = found.found_by in ("optimizer_step", "profiler_step", "named_range")
+    marked = found.found_by not in ("backward", "none")
     return Stages(
         stages=stages,
         iterations=len(labels),

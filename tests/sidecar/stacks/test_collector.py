@@ -11,7 +11,7 @@ from fleetprof_api.stacks import ProcessStacks, RecordedCollective, read_stacks
 from fleetprof_sidecar.processes.events import AgentMessage
 from fleetprof_sidecar.processes.roles import Role
 from fleetprof_sidecar.stacks.answers import AgentAnswer
-from fleetprof_sidecar.stacks.desk import StackDesk
+from fleetprof_sidecar.stacks.collector import StackCollector
 from fleetprof_sidecar.stacks.kernel_view import find_children, look_at_main_thread
 
 COLLECTIVE = {
@@ -73,17 +73,17 @@ async def test_each_process_gets_an_answer_also_one_that_is_silent() -> None:
     def ask(question: str) -> int:
         questions.append(question)
         for fields in SAID:
-            desk.on_process_event(AgentMessage("p0", {**fields, "query": question}))
-        desk.on_process_event(AgentMessage("p1", {**SAID[-1], "query": "another"}))
+            collector.on_process_event(AgentMessage("p0", {**fields, "query": question}))
+        collector.on_process_event(AgentMessage("p1", {**SAID[-1], "query": "another"}))
         return 1
 
-    desk = StackDesk(table, ask, hub)
-    desk.ask("q")
-    desk.ask("while it is answered")
+    collector = StackCollector(table, ask, hub)
+    collector.ask("q")
+    collector.ask("while it is answered")
     async with asyncio.timeout(30):
         while len(sent) < 2:
             await asyncio.sleep(0.05)
-    await desk.close()
+    await collector.close()
     first, second = [read_stacks(message.stacks.stacks_json) for message in sent]
     assert questions == ["q"]
     assert [(one.rank, one.has_answered, one.is_trainer) for one in (first, second)] == [
@@ -105,7 +105,7 @@ def test_the_kernel_is_asked_without_privilege(tmp_path: Path) -> None:
     view = look_at_main_thread(17, tmp_path)
     assert (view.state, view.ran_ns) == ("T", 200 * 10**9 // os.sysconf("SC_CLK_TCK"))
     assert [(child.pid, child.name, child.state) for child in find_children(17, tmp_path)] == [
-        (18, "pt_data_?worker", "Z")
+        (18, "pt_data_\ufffdworker", "Z")
     ]
     assert look_at_main_thread(99, tmp_path).state == ""
     assert find_children(0) == []

@@ -29,7 +29,7 @@ _LEAST_LOOK_S: Final = 0.3  # the kernel counts processor time in hundredths of 
 log = logging.getLogger(__name__)
 
 
-class StackDesk:
+class StackCollector:
     """For one event loop. `ask_agents` sends a question to all of them."""
 
     def __init__(self, table: ProcessTable, ask_agents: Callable[[str], int], hub: HubSender) -> None:
