@@ -124,7 +124,7 @@ def probe_key(namespace: str) -> str:
 
 
 def is_cluster_name(text: str) -> bool:
-    """Whether a cluster may be called so: as a namespace of Kubernetes, without a dot."""
+    """Tells whether a cluster may be called so: as a namespace of Kubernetes, without a dot."""
     return _CLUSTER.fullmatch(text) is not None
 
 

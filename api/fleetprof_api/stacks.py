@@ -1,4 +1,4 @@
-"""Where the processes of a job are at one moment: the stacks of all threads, the latest collectives, the kernel's word.
+"""The stacks of a job's processes at one moment, their latest collectives, and the kernel's word on them.
 
 Made by a sidecar of each process that it sees, passed on by the hub, judged by the analyzer. Times are Unix nanoseconds
 of the process's own host. A value that could not be read is None, or "" for a text.

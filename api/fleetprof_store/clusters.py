@@ -94,7 +94,7 @@ class ClustersStore:
         return read(last)
 
     def _find(self, key: str) -> str:
-        """Where the object of a key lies; where it is in no place, the last one."""
+        """The place that holds the object of a key; the last place where none does."""
         *places, last = self._list_places(key)
         for place in places:
             try:

@@ -43,7 +43,7 @@ class StoreLocation(msgspec.Struct, kw_only=True, frozen=True):
         return self.directory or f"s3://{self.bucket}/{self.prefix}"
 
     def of_cluster(self, cluster: str) -> "StoreLocation":
-        """Where a cluster of this name keeps its own, in a store of several; "" is one without a name.
+        """The location of one cluster's objects in a store of several; "" is a cluster without a name.
 
         Raises InvalidKeyPart.
         """

@@ -58,7 +58,7 @@ def measure(case: Case) -> dict[str, Any]:
 
 
 def measure_cost() -> float:
-    """What a call of a module costs more with marks, µs; Kineto records, and calls with and without take turns."""
+    """The added cost of a call of a module with marks, µs; Kineto records, and calls with and without take turns."""
     layers = torch.nn.Sequential(*(torch.nn.Identity() for _ in range(_DEEP)))
     batch = torch.zeros(1)
     more = []

@@ -21,7 +21,7 @@ _EVALUATES: Final = "autograd::engine::evaluate_function: "
 
 
 class ModuleTruth:
-    """Of one model and whatever else is called beside it."""
+    """The truth of one model and whatever else is called beside it."""
 
     def __init__(self) -> None:
         self._makers: dict[Any, str] = {}  # nodes of the graph, kept alive: their identity is theirs alone
@@ -47,7 +47,7 @@ class ModuleTruth:
             self._inside.pop()
 
     def tell(self, values: Any) -> None:
-        """What is not told yet of the graph behind these values was made outside of all modules."""
+        """Notes the nodes of the graph behind these values that no module made."""
         self._tell_graph([values], "")
 
     def _tell_graph(self, values: list[Any], name: str) -> None:

@@ -57,7 +57,7 @@ class Planted:
         return HERE / "programs" / f"{self.file}.py"
 
     def words(self, *script: str) -> list[str]:
-        """What its user types; `script`: another one that runs it."""
+        """The command line of its user; `script`: another one that runs it."""
         script = script or (str(self.path),)
         if "init_process_group" in self.path.read_text():
             return [str(COMMANDS / "torchrun"), "--standalone", "--nproc-per-node", "2", *script]

@@ -103,7 +103,7 @@ def test_it_only_reads(bucket: Any) -> None:
 @pytest.mark.s3
 @pytest.mark.attack
 def test_no_grant_of_one_cluster_writes_below_another(s3_server: Any) -> None:
-    """What a hub grants is for a key below its own cluster, and its signature for nothing else."""
+    """A hub's grant is for a key below its own cluster, and its signature for nothing else."""
     bucket = s3_server.make_bucket()
     east = s3_server.make_store(bucket, parse_location(f"s3://{bucket}/some").of_cluster("east").prefix)
     part = UploadPart(4, hashlib.sha256(b"mine").digest())

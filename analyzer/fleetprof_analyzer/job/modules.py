@@ -85,7 +85,7 @@ def _mean(times: Sequence[ModuleTimes]) -> ModuleTimes:
 
 
 def _keep_largest(nodes: list[ModuleNode], by_device: bool) -> list[ModuleNode]:
-    """Those with the most time, and what is around them: of equal times the outer one stands first."""
+    """The nodes with the most time, with the nodes around them; of equal times the outer one stands first."""
     rank_of: Callable[[int], int] = lambda at: -time_of(nodes[at], by_device=by_device)  # noqa: E731
     kept = set(sorted(range(len(nodes)), key=rank_of)[:MOST_NODES])
     # Means over fewer ranks may pass those of what is around.

@@ -30,7 +30,7 @@ class StepTimes(msgspec.Struct, kw_only=True, frozen=True):
 def measure_step_times(
     rank: Rank, recorded: Sequence[Iteration], samples: RankSamples, has_marked: bool = False
 ) -> StepTimes | None:
-    """Those of a rank that has an agent, None of another; `recorded`: its iterations.
+    """The step times of a rank that has an agent, None of another; `recorded`: its iterations.
 
     `has_marked`: one more was recorded, in which modules were marked.
     """

@@ -1,1 +1,1 @@
-"""Why a job does not move: from the stacks of its ranks and their latest collectives."""
+"""The verdict on a job that does not move, from the stacks of its ranks and their latest collectives."""

@@ -1,4 +1,4 @@
-"""What a report says of the sampled GPU that the others wait for: parts of sentences, and what to try.
+"""The words about the sampled GPU that the others wait for: parts of sentences, and things to try.
 
 Guarantees: pure; a sample that was taken is never asked for again.
 """

@@ -137,7 +137,7 @@ class HubClient:
         return reply.figures_json
 
     async def stacks(self, workload: str) -> list[pb.StacksReply]:
-        """Where the processes of a job are now; of all jobs where it is empty."""
+        """The stacks of a job's processes now; of all jobs where it is empty."""
         request = pb.StacksRequest(workload=workload)
         try:
             return [reply async for reply in self._stub.Stacks(request, metadata=self._metadata, timeout=_CALL_S)]

@@ -19,14 +19,14 @@ from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure, say
 
 DESCRIPTOR: Final = 3
-"""Where a process that starts finds the lock open, if it was handed to it."""
+"""The descriptor of the lock in a process to which it was handed."""
 _FILE: Final = "lock"
 _LEAVES_WITHIN_S: Final = 60.0
 _LOOK_EVERY_S: Final = 0.1
 
 
 class LockHolder(msgspec.Struct, frozen=True, kw_only=True):
-    """What the lock says of the process that holds it; nothing while that starts."""
+    """The lock's word on the process that holds it; nothing while that starts."""
 
     pid: int = 0
     ends_with_jobs: bool = False
@@ -46,7 +46,7 @@ def is_held(state: StateDirectory) -> bool:
 
 
 def read_holder(state: StateDirectory) -> LockHolder:
-    """Who holds the lock, or held it last."""
+    """Reads the process that holds the lock, or held it last."""
     try:
         return msgspec.json.decode((state.path / _FILE).read_bytes(), type=LockHolder)
     except (OSError, msgspec.DecodeError):

@@ -1,4 +1,4 @@
-"""What a `fleetprof run` had to leave in its spool when its job ended without a hub: the next one takes it.
+"""Sends the captures that a `fleetprof run` had to leave in its spool when its job ended without a hub.
 
 That is traces, and how the captures ended that have none: without this the hub would wait for a job that is gone.
 

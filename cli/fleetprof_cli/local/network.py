@@ -1,4 +1,4 @@
-"""Where a hub listens on the network, and the certificate that it shows there.
+"""The place where a hub listens on the network, and the certificate that it shows there.
 
 Guarantees: nothing is served on the network without TLS, loopback included: whoever has a port of it, has it only until
 another user's process takes it.

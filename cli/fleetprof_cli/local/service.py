@@ -1,4 +1,4 @@
-"""How a process becomes the hub's: what it writes is its user's alone, and signals end it in order."""
+"""Turns a process into the hub's: its files are its user's alone, and signals end it in order."""
 
 import asyncio
 import logging

@@ -72,7 +72,7 @@ class CapturesService(CapturesServicer):
         return pb.TelemetryReply(figures_json=msgspec.json.encode(figures).decode())
 
     async def Stacks(self, request: pb.StacksRequest, context: Context) -> AsyncIterator[pb.StacksReply]:  # noqa: N802
-        """Where a job's processes are now; RESOURCE_EXHAUSTED when too many ask."""
+        """The stacks of a job's processes now; RESOURCE_EXHAUSTED when too many ask."""
         await self._authentication.admit(context)
         try:
             async for reply in self._hub.stacks.ask(request.namespace, request.workload):

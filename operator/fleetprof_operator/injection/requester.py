@@ -1,4 +1,4 @@
-"""Who made a request and who wrote a policy: noted by admission, from what the API server says of the caller.
+"""Notes at admission who made a request and who wrote a policy, as the API server names the caller.
 
 Guarantees: pure; what a user writes there is replaced; a request's notes stay once they are made, and a policy's goes
 with its spec.

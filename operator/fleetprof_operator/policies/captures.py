@@ -39,8 +39,10 @@ _LATER: Final = (429, 500, 503, 504)
 
 
 class PolicyCaptures:
-    """Those of all policies. `find_author(policy)` tells who wrote its spec; `count_bytes(uid)` what a request's ranks
-    have written, None when nobody knows; `on_write` is told the kind of each object that was written.
+    """The captures of all policies.
+
+    `find_author(policy)` tells who wrote its spec; `count_bytes(uid)` the bytes that a request's ranks have written,
+    None when nobody knows; `on_write` is told the kind of each object that was written.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Who made a request, and who wrote the policy that made it, as far as somebody vouches for it: admission noted it.
+"""Names who made a request, and who wrote the policy that made it, where admission has noted it.
 
 The note is an annotation. A guard of ours (the policy that compares it with the caller, or the webhook that writes it)
 keeps users from forging it, from soon after the guard's creation on. So a note counts when its object is younger than
@@ -76,7 +76,7 @@ class Requesters:
         return _shorten(f"{name} for {author}") if author and name == self._own else name
 
     async def find_author(self, policy: Json) -> str:
-        """Who wrote a policy's spec as it is; UNKNOWN where nobody vouches for it."""
+        """The author of a policy's spec as it is; UNKNOWN where nobody vouches for it."""
         return await self._read(policy, CHANGED_BY_ANNOTATION)
 
     async def _read(self, document: Json, annotation: str) -> str:

@@ -40,7 +40,7 @@ FAULTS = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SI
 
 
 class CaptureThread:
-    """Of one process. `current_step()`: Kineto's count; `sampler`: of the device; None where it cannot be sampled.
+    """The captures of one process. `current_step()`: Kineto's count; `sampler`: of the device, or None.
 
     `follow(observe)` has a function called after each optimizer step, None: no more.
     """

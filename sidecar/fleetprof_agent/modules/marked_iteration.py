@@ -16,8 +16,9 @@ Send = Callable[..., bool]
 
 
 class MarkedIteration:
-    """Of one capture. `current_step()`: Kineto's count; `follow(observe)` has it called after each step, None: no more.
+    """The marked iteration of a capture.
 
+    `current_step()`: Kineto's count; `follow(observe)` has it called after each step, None: no more.
     Raises what ModuleMarks raises.
     """
 

@@ -1,4 +1,4 @@
-"""What is known of the modules that were called: names, classes, lines of code, sizes; each told once.
+"""The table of the modules that were called: names, classes, lines of code, sizes; each is sent once.
 
 Guarantees: a module's name is that of `named_modules()` of its root, behind the root's class; a root is what was called
 while no other module ran on its thread. One that no root names has its caller's name and its own class; one that two

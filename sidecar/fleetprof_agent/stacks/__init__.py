@@ -1,1 +1,1 @@
-"""Where the threads of this process are, for who asks at any moment, also while the training hangs."""
+"""The stacks of this process's threads, for who asks at any moment, also while the training hangs."""

@@ -36,7 +36,10 @@ LEAST_PAUSE_S = 0.2  # between two answers: a sidecar that asks without end cost
 
 
 class StackListener:
-    """Of one process. `channel` is the agent's: answers go through it; `hello()` sends who this is once more."""
+    """The listener of one process.
+
+    `channel` is the agent's: answers go through it; `hello()` sends who this is once more.
+    """
 
     def __init__(self, directory: str, channel: Channel, ring: StepRing, hello: Callable[[], Any]) -> None:
         """Raises OSError when the socket cannot be made."""

@@ -1,4 +1,4 @@
-"""What an agent says of the modules of one marked iteration, put together.
+"""Puts together the messages of an agent about the modules of one marked iteration.
 
 Guarantees: columns stay of equal length and bounded, whatever the agent sends (agent_messages.py has checked types and
 ranges); messages may come twice or in any order. The number of a module is that of the agent's message, not its mark's.
@@ -13,7 +13,7 @@ _COLUMNS: Final = ModuleColumns.__struct_fields__
 
 
 class ModuleRecorder:
-    """Of one rank and capture."""
+    """The modules of one rank and capture."""
 
     def __init__(self) -> None:
         self._rows: dict[int, tuple[Any, ...]] = {}

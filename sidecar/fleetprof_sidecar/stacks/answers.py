@@ -13,7 +13,7 @@ KINDS: Final = frozenset({"places", "stacks", "collectives", "threads"})
 
 
 class AgentAnswer:
-    """What one agent has said to one question so far."""
+    """The answer of one agent to one question, as far as it has come."""
 
     def __init__(self) -> None:
         self._places: dict[int, CodePlace] = {}
@@ -23,7 +23,7 @@ class AgentAnswer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its last datagram has come."""
+        """Tells whether its last datagram has come."""
         return self._threads is not None
 
     def take(self, fields: Mapping[str, Any]) -> None:

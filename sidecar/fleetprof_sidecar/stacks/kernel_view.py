@@ -1,4 +1,4 @@
-"""What the kernel tells of a process without asking it: what its main thread does, and its children.
+"""Reads from the kernel the state of a process's main thread, and its children.
 
 Guarantees: raises nothing; needs no privilege; "" and None where the process cannot be seen. Source: proc(5).
 """

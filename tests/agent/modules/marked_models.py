@@ -49,7 +49,7 @@ class Marked:
 
 
 def is_clean() -> bool:
-    """Whether nothing of ours is left in PyTorch."""
+    """Tells whether nothing of ours is left in PyTorch."""
     dicts = (hooked._global_forward_hooks, hooked._global_forward_pre_hooks, hooked._global_forward_hooks_always_called)
     callback = sys.modules.get("torch._dynamo.callback")
     callbacks = callback.callback_handler.start_callbacks if callback is not None else []
@@ -168,7 +168,7 @@ def two_roots() -> Any:
 
 
 def replicas() -> Any:
-    """What DataParallel runs on two devices."""
+    """The replicas that DataParallel runs on two devices."""
     model = nn.Sequential(nn.Identity())
     with Marked():
         for _ in range(2):
@@ -309,7 +309,7 @@ def compiled_meanwhile() -> Any:
 
 
 def described() -> Any:
-    """What is said of the modules."""
+    """The messages about the modules."""
 
     class Tied(nn.Module):
         def __init__(self) -> None:

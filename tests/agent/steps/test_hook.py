@@ -204,7 +204,7 @@ def test_the_socket_of_the_agent_is_heard_as_before(tmp_path: Path) -> None:
 
 
 def test_a_step_is_followed_until_nobody_follows_and_never_while_the_hook_rests() -> None:
-    """Where PyTorch holds the hook, and how the agent changes it."""
+    """The place where PyTorch holds the hook, and the agent's changes of it."""
     calls: list[str] = []
     hooks: dict[int, Any] = {}
 

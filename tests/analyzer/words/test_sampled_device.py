@@ -1,4 +1,4 @@
-"""What samples say of the rank that the others wait for: verdict and advice, and what was sampled is not asked for."""
+"""Samples of the late rank's device reach verdict and advice, and are not asked for again."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

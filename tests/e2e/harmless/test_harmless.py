@@ -29,7 +29,7 @@ def find_words(kind: Kind, folder: Path) -> list[str]:
 
 
 def find_environment(kind: Kind, folder: Path) -> dict[str, str]:
-    """What its job finds set."""
+    """The variables that its job finds set."""
     folder.mkdir()
     (folder / "sitecustomize.py").write_text("import os\nos.environ['OF_THE_JOB'] = '1'\n")
     own = {name: value.format(folder=folder) for name, value in kind.environment}
@@ -39,12 +39,12 @@ def find_environment(kind: Kind, folder: Path) -> dict[str, str]:
 
 
 def read_results(output: str) -> list[str]:
-    """What must not change, in any order: ranks print when they are done."""
+    """The lines that must not change, in any order: ranks print when they are done."""
     return sorted(line for line in output.splitlines() if line.startswith("result "))
 
 
 def run_alone(kind: Kind, folder: Path) -> tuple[int, list[str]]:
-    """How the job ends without us."""
+    """The end of the job without us."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("FLEETPROF_", "KINETO_"))}
     environment |= find_environment(kind, folder)
     (folder / "stop").touch()
@@ -56,7 +56,7 @@ def run_alone(kind: Kind, folder: Path) -> tuple[int, list[str]]:
 
 
 def run_with_captures(kind: Kind, folder: Path, hub: Local) -> tuple[int, list[str]]:
-    """How it ends beside our sidecar, with our agent in it, captured as often as its kind says."""
+    """The end of the job beside our sidecar, with our agent in it, captured as often as its kind says."""
     words, environment = find_words(kind, folder), find_environment(kind, folder)
     job = hub.run_command(kind.name, *words, run_flags=("--linger", "5s", *kind.run), environment=environment)
 
@@ -80,7 +80,7 @@ def run_with_captures(kind: Kind, folder: Path, hub: Local) -> tuple[int, list[s
 
 
 def trouble_sidecar(kind: Kind, job: LocalJob) -> None:
-    """What becomes of the sidecar meanwhile."""
+    """The fate of the sidecar meanwhile."""
     if kind.sidecar == "killed":
         for _ in range(4):
             time.sleep(2.2)

@@ -24,9 +24,9 @@ class Kind:
     captures: int = 1
     collect: tuple[str, ...] = ()
     sidecar: str = ""
-    """What becomes of the sidecar meanwhile: `killed`, `stopped`."""
+    """The fate of the sidecar meanwhile: `killed`, `stopped`."""
     package: str = ""
-    """What it needs and our lock file does not bring."""
+    """The packages that it needs and our lock file does not bring."""
     root: bool = False
     always: bool = False
     """Runs with each change, in seconds; the others run at night."""

@@ -1,4 +1,4 @@
-"""What agents say of modules, as it ends up in a rank's samples, whatever they say and in which order."""
+"""Messages about modules end up in a rank's samples, whatever they say and in which order."""
 
 from typing import Any
 

@@ -94,7 +94,7 @@ class ClusterAccess:
         return self._doorway.read_token(request.cookies.get(SESSION_COOKIE, ""))
 
     def came_by_kubectl(self, request: Request) -> bool:
-        """Whether the person's token is the API server's own."""
+        """Tells whether the person's token is the API server's own."""
         return self._kubectl is not None and self._kubectl.find(request) is not None
 
     async def see_subject(self, request: Request, viewer: Viewer) -> SeenSubject:

@@ -46,7 +46,7 @@ audit = logging.getLogger("fleetprof.audit")
 
 
 def is_forwarded(host: str) -> bool:
-    """Whether this value of Host is that of a port that somebody forwards to us from their own machine."""
+    """Tells whether this value of Host is that of a port that somebody forwards from their own machine."""
     return _FORWARDED.fullmatch(host) is not None
 
 

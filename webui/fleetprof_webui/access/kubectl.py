@@ -119,7 +119,7 @@ class KubectlSignIn:
         return min(ends, now + _MOST_S)
 
     def _make_room(self, subject: Subject) -> None:
-        """What is too old goes, then this person's oldest, then the oldest of all."""
+        """Removes sessions that are too old, then this person's oldest, then the oldest of all."""
         now = self._clock()
         for one_time in [each for each, arrival in self._arrivals.items() if now >= arrival.until_unix_s]:
             del self._arrivals[one_time]
@@ -131,7 +131,7 @@ class KubectlSignIn:
 
 
 def came_by_loopback(request: Request) -> bool:
-    """Whether the browser, or the command, was led to a port of its own machine."""
+    """Tells whether the browser, or the command, was led to a port of its own machine."""
     return request.url.hostname == LOOPBACK
 
 

@@ -1,4 +1,4 @@
-"""Where `kubectl fleetprof ui` brings a Kubernetes token, and takes its sessions back; only where that is allowed."""
+"""The routes that take a Kubernetes token from `kubectl fleetprof ui`, and end its sessions; only where allowed."""
 
 from http import HTTPStatus
 from typing import Final, cast

@@ -27,7 +27,7 @@ class SampledDevice(NamedTuple):
 
 
 def find_sampled_device(report: Report) -> SampledDevice | None:
-    """That of the first rank that the verdict names."""
+    """The sampled device of the first rank that the verdict names."""
     found = report.stragglers
     if found is None or found.verdict != "straggler" or not found.ranks or found.ranks[0].cause not in _OF_DEVICES:
         return None

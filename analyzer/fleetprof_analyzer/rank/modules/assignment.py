@@ -1,4 +1,4 @@
-"""Which module each row of the marked iteration belongs to, and whether in its forward, backward or recomputation.
+"""Assigns the rows of the marked iteration to modules, and to their forward, backward or recomputation.
 
 A row belongs to the innermost mark around it. A node of autograd's graph belongs to the operator that made it, which
 has its sequence number; AccumulateGrad has none, and belongs to the node that ran before it on its thread.
@@ -27,7 +27,7 @@ _NOTHING: Final = (0, "")
 
 
 class ModulePhase(IntEnum):
-    """What a row is a part of."""
+    """The part of an iteration that a row belongs to."""
 
     FORWARD = 0
     BACKWARD = 1
@@ -129,7 +129,7 @@ class _Walk:
         return Assignment(rows, self._paths, paths, phases, own_ns, kinds == _IS_MARK)
 
     def _classify(self) -> tuple[list[int], list[str]]:
-        """What each row is, and of a mark its module's name."""
+        """The kind of each row, and of a mark its module's name."""
         of_name: dict[int, tuple[int, str]] = {}
         for number in set(self._rows.name.tolist()):
             name = self._names[number]

@@ -54,7 +54,7 @@ def _cut(rows: Rows, at_ns: int, place: int) -> Rows:
 
 
 def _launched_before(rows: Rows, at_ns: int) -> Bools:
-    """Which rows began before, or were launched before, shape (n,)."""
+    """Marks the rows that began or were launched before, shape (n,)."""
     before = rows.start_ns < at_ns
     calls = (rows.category == Category.RUNTIME) & before & (rows.correlation >= 0)
     return np.asarray(before | (rows.on_device & np.isin(rows.correlation, rows.correlation[calls])))

@@ -26,7 +26,7 @@ _HOST, _DEVICE, _LAUNCHES, _OPERATORS = range(4)
 
 @dataclass(frozen=True, slots=True)
 class _Amounts:
-    """What each row adds, shape (n, 4), and to which module and phase, shape (n,)."""
+    """The amounts that each row adds, shape (n, 4), with its module and phase, shape (n,)."""
 
     path: Int64s
     phase: Int64s
@@ -147,7 +147,7 @@ def _find_end(marked: MarkedRows) -> int:
 
 
 def _ended_early(marked: MarkedRows) -> bool:
-    """Whether marking ended before the step that ends the iteration had begun.
+    """Tells whether marking ended before the step that ends the iteration had begun.
 
     Where that step ends says nothing: Kineto may stop inside it, and cuts it short then.
     """

@@ -78,10 +78,10 @@ def _describe(tree: ModuleTree, node: ModuleNode, around: str) -> str:
 
 
 def _waits(node: ModuleNode) -> bool:
-    """Whether more of its forward is Python and waits than operators."""
+    """Tells whether Python and waits take more of its forward than operators."""
     return node.elapsed_ns > 2 * node.forward.host_ns + _SHORT_NS
 
 
 def _differs(node: ModuleNode, time_ns: int) -> bool:
-    """Whether one rank takes a fifth longer than the mean."""
+    """Tells whether one rank takes a fifth longer than the mean."""
     return node.slowest_ns is not None and node.slowest_rank is not None and 5 * node.slowest_ns > 6 * time_ns

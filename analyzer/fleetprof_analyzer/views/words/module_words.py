@@ -1,4 +1,4 @@
-"""What is said of modules, the same in the terminal and on the page."""
+"""The words about modules, the same in the terminal and on the page."""
 
 from fleetprof_api.report.module_tree import ModuleNode, ModuleTimes, ModuleTree
 

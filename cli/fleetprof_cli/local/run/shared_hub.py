@@ -27,7 +27,7 @@ _LOOK_EVERY_S: Final = 0.1
 
 
 def choose_place(environment: Mapping[str, str]) -> str | None:
-    """Where a hub of this run would listen, "" for a socket; None where the run of another host starts it.
+    """The address of a hub of this run, "" for a socket; None where the run of another host starts it.
 
     Source: srun(1), output environment variables.
     """

@@ -142,7 +142,7 @@ class RequestCapture:
         self._state.place = PlaceState.HELD
 
     def waits_for(self, targets: Sequence[RankTarget]) -> bool:
-        """Whether it waits for one of these processes of its namespace, or does not know yet that it does not."""
+        """Tells whether it waits for one of these processes of its namespace, or may do so."""
         state = self._state
         queued = any((t.sidecar_id, t.process.process_id) in state.queued for t in targets)
         return not self.finished and (queued or state.looks_for_pods)

@@ -1,4 +1,4 @@
-"""Which module an operator belongs to, by the marks of one iteration; and that no other measure sees that iteration."""
+"""Operators belong to modules by the marks of one iteration, which no other measure sees."""
 
 import io
 import json

@@ -10,7 +10,7 @@ from training import BESIDE, SteadyTraining, run_one, tell
 
 
 def _is_captured() -> bool:
-    """Whether PyTorch writes a trace at present."""
+    """Tells whether PyTorch writes a trace at present."""
     for name in os.listdir("/proc/self/fd"):
         try:
             if os.readlink(f"/proc/self/fd/{name}").endswith(".json.tmp"):

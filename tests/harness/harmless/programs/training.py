@@ -56,7 +56,7 @@ class SteadyTraining:
         time.sleep(0.01)
 
     def goes_on(self) -> bool:
-        """Whether there is more to do."""
+        """Tells whether there is more to do."""
         return self.iterations < self.least or not is_stopped()
 
     def run(self) -> None:
@@ -75,7 +75,7 @@ def digest(model: torch.nn.Module) -> str:
 
 
 def is_stopped() -> bool:
-    """Whether the test has seen enough; alone, a job is stopped from the beginning."""
+    """Tells whether the test has seen enough; alone, a job is stopped from the beginning."""
     return os.path.exists(STOP)
 
 

@@ -97,7 +97,7 @@ def comes_and_goes(excess: Floats, candidate: Candidate, *, beside_peers: bool, 
 
 
 def measure_noise(table: OwnTime, rank: int) -> float:
-    """How far the slowness of a device without a fault is from its middle, where its work is not all known.
+    """The deviation of the slowness of a device without a fault, where its work is not all known.
 
     By some of the peers, 0 without any.
     """

@@ -96,7 +96,7 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
 
 
 def _takes_longer(whole: Floats, late: Bools) -> bool:
-    """Whether what a host takes in its late iterations, shape (K,), shows in the rank's own time, and is not hidden."""
+    """Tells whether the time of a host in its late iterations, shape (K,), shows in the rank's own time."""
     return float(whole[late].mean()) > LEAST
 
 

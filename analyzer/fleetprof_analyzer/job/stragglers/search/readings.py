@@ -110,7 +110,7 @@ def _judge_denied_again(gaps: Search) -> Search:
 
 
 def _has_gaps_alone(gaps: Search, fault: Fault) -> bool:
-    """Whether the rank's gaps cost enough, and none of its peers ever had most of them.
+    """Tells whether the rank's gaps cost enough, and none of its peers ever had most of them.
 
     Where no host is late, the lead passes from one to another, and each has such gaps while it has none.
     """
@@ -128,7 +128,7 @@ def _nobody(judged: Judged) -> Judged:
 
 
 def _waits_are_missed(hosts: Search, unsure: Floats, fault: Fault) -> bool:
-    """Whether hosts that would wait for the rank may have waited unseen for much of what it costs.
+    """Tells whether hosts that would wait for the rank may have waited unseen for much of its cost.
 
     A quarter of them tells: others have leads, or wait where their waits are known.
     """

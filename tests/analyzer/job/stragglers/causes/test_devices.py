@@ -1,4 +1,4 @@
-"""How much longer a device took by its slowness, and whether that comes and goes."""
+"""The time that a device's slowness adds, and slowness that comes and goes."""
 
 import numpy as np
 import pytest
