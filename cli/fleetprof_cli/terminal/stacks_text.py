@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 from fleetprof_analyzer.stalls.ranks import choose_ranks, is_library
-from fleetprof_analyzer.stalls.verdict import StallVerdict
+from fleetprof_analyzer.stalls.verdict import JobCause, StallVerdict
 from fleetprof_api.plain_text import make_printable
 from fleetprof_api.samples import CodePlace
 from fleetprof_api.stacks import ProcessStacks
@@ -24,7 +24,7 @@ def print_stacks(
     ranks = {rank.number: rank for rank in choose_ranks(processes)}
     click.echo(make_printable(f"{name}: {len(ranks)} ranks"))
     click.echo(make_printable(verdict.sentence))
-    if verdict.stands_ns:
+    if verdict.stands_ns and verdict.cause != JobCause.MOVES:
         click.echo(f"The latest step of any rank ended {verdict.stands_ns / 1e9:.0f} s ago.")
     click.echo(f"Next: {make_printable(verdict.advice)}")
     for group in verdict.groups:
