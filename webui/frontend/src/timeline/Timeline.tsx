@@ -10,7 +10,7 @@ import { useEffect, useEffectEvent, useMemo, useRef, useState, type CSSPropertie
 import { openInPerfetto } from "@/parts/perfetto";
 import { useTheme } from "@/theme/theme";
 import { obey } from "./commands";
-import { AXIS_HEIGHT } from "./draw/painter";
+import { AXIS_HEIGHT } from "./draw/picture";
 import { Engine, type Hit } from "./engine";
 import type { RankHeader } from "./format/rank";
 import { goToEvent, goToNext } from "./finding";

@@ -1,7 +1,7 @@
 /** What the pointer does on the canvas: drag pans, Shift and drag measures, the wheel zooms with Ctrl, a click chooses. */
 
 import type { Engine, Hit } from "./engine";
-import { GUTTER } from "./draw/painter";
+import { GUTTER } from "./draw/picture";
 import { MOST_OPEN } from "./state";
 
 const CLICK_PIXELS = 3;

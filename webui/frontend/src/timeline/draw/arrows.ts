@@ -5,7 +5,7 @@ import { launchedBy, launchOf } from "../layout/launches";
 import type { Rectangle } from "../layout/rectangles";
 import { toPixel } from "../view";
 import type { Colors } from "./fills";
-import { GUTTER, type Picture } from "./painter";
+import { GUTTER, type Picture } from "./picture";
 
 const MOST = 60;
 

@@ -3,7 +3,8 @@
 import type { Fleet } from "../format/fleet";
 import { toPixel, type Span, type View } from "../view";
 import type { Colors } from "./fills";
-import { GUTTER, paintCells } from "./painter";
+import { paintCells } from "./painter";
+import { GUTTER } from "./picture";
 
 export const MINIMAP_HEIGHT = 34;
 const LEAST_WINDOW = 6;

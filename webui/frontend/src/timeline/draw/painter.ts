@@ -4,17 +4,14 @@ import { formatDuration, formatAxisTime } from "@/units/durations";
 import { firstFitting, middleCut, visibleText } from "@/units/text";
 import type { Fleet } from "../format/fleet";
 import { bandsWithin, type Band } from "../layout/bands";
-import type { Rectangle } from "../layout/rectangles";
-import type { RankScene, Scene } from "../layout/scene";
+import type { RankScene } from "../layout/scene";
 import { runsOf, type Run } from "../layout/courses";
 import { partsOf } from "../layout/shares";
-import type { TimelineState } from "../state";
-import { ticks, toPixel, type View } from "../view";
+import { ticks, toPixel } from "../view";
 import { paintArrows } from "./arrows";
 import type { Colors, Fill } from "./fills";
+import { AXIS_HEIGHT, GUTTER, type Picture } from "./picture";
 
-export const GUTTER = 150;
-export const AXIS_HEIGHT = 24;
 const LEAST_HEIGHT = 1.5;
 const FONT = "11px system-ui, sans-serif";
 const STAGE_CLASSES: Record<string, string> = {
@@ -27,20 +24,6 @@ const STAGE_CLASSES: Record<string, string> = {
   host: "host",
   other: "idle",
 };
-
-export interface Picture {
-  fleet: Fleet;
-  cells: number[][];
-  scene: Scene;
-  state: TimelineState;
-  view: View;
-  /** Of the canvas, CSS pixels. */
-  height: number;
-  scrollTop: number;
-  hover: { band: Band; rectangle: Rectangle } | null;
-  /** Names of each rank that the search found; null: nothing is searched. */
-  found: Map<number, Set<number>> | null;
-}
 
 /** Draws the whole picture. */
 export function paint(context: CanvasRenderingContext2D, picture: Picture, colors: Colors): void {

@@ -3,7 +3,7 @@
 import { useEffect, useRef, type KeyboardEvent } from "react";
 import { formatDuration } from "@/units/durations";
 import { MINIMAP_HEIGHT } from "../draw/minimap";
-import { GUTTER } from "../draw/painter";
+import { GUTTER } from "../draw/picture";
 import type { Engine } from "../engine";
 import type { TimelineState } from "../state";
 
