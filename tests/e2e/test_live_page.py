@@ -6,9 +6,9 @@ import re
 from urllib.parse import urlencode
 
 import pytest
-from fleetprof_analyzer.pyramid.reader import RankFile
 from fleetprof_api import keys
 from harness.browser import run_chromium
+from harness.timelines.timeline_reader import RankFile
 from harness.training.local_system import Local
 from harness.waiting import wait_until
 from playwright.sync_api import expect

@@ -6,11 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from fleetprof_analyzer.pyramid import fleet, header
-from fleetprof_analyzer.pyramid.container import MAGIC, MAJOR, MINOR, MOST_HEADER_BYTES, PREAMBLE_BYTES
+from fleetprof_analyzer.pyramid.container import MAGIC, MAJOR, MINOR, PREAMBLE
 from fleetprof_analyzer.pyramid.lanes import MOST_DEPTH, MOST_TRACKS
 from fleetprof_analyzer.pyramid.names import MOST_NAMES, OTHERS
 from fleetprof_analyzer.pyramid.nodes import MOST_NODES
 from fleetprof_analyzer.pyramid.writer import MOST_RAW_ROWS
+from harness.timelines.timeline_reader import MOST_HEADER_BYTES
 
 PAGE = (Path(__file__).parents[2] / "docs/timeline-format.md").read_text()
 
@@ -59,7 +60,7 @@ def test_wide_columns_have_the_types_that_the_page_says() -> None:
 
 def test_numbers_and_words_are_those_of_the_code() -> None:
     phrases = [f"`{MAGIC.decode()}`", f"major version, {MAJOR}.", f"minor version, {MINOR}.", OTHERS,
-            f"a preamble of {PREAMBLE_BYTES} bytes", f"at most {MOST_HEADER_BYTES >> 20} MiB",
+            f"a preamble of {PREAMBLE.size} bytes", f"at most {MOST_HEADER_BYTES >> 20} MiB",
             f"nested deeper than {MOST_DEPTH} or on more than {MOST_TRACKS:,} tracks", f"beyond {MOST_NAMES:,}",
             f"at most {MOST_NODES:,}", f"about {header.MOST_TILE_ROWS:,} rows", f"more than {fleet.MOST_CELLS:,}",
             f"more than {MOST_RAW_ROWS // 1_000_000} million events", f"`{header.RANK_FORM}`", f"`{header.FLEET_FORM}`",

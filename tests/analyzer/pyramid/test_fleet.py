@@ -4,13 +4,13 @@ import msgspec
 import pytest
 from fleetprof_analyzer.capture.store import analyze_capture, merge_capture, summarise_ranks
 from fleetprof_analyzer.pyramid.fleet import MEASURES, UNKNOWN, write_fleet
-from fleetprof_analyzer.pyramid.reader import FleetFile, RankFile
 from fleetprof_analyzer.rank.measures.course import COURSE_CLASSES
 from fleetprof_api import keys
 from fleetprof_api.report.report import Iteration, Rank, Report, TimeBreakdown
 from fleetprof_api.report.stragglers import Straggler, Stragglers
 from fleetprof_store.base import StoreError
 from fleetprof_store.memory import MemoryStore
+from harness.timelines.timeline_reader import FleetFile, RankFile
 from harness.traces.planted.traces import plant_capture
 
 

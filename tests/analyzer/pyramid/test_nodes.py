@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.pyramid.reader import RankFile
 from fleetprof_analyzer.pyramid.writer import write_rank
 from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.summary import TraceFindings, summarise
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
+from harness.timelines.timeline_reader import RankFile
 
 TRACES = Path(__file__).parents[2] / "data/traces"
 

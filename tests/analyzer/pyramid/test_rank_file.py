@@ -5,9 +5,9 @@ from collections import defaultdict
 import msgspec
 import numpy as np
 import pytest
-from fleetprof_analyzer.pyramid.reader import RankFile
 from fleetprof_analyzer.trace.trace import Category
 from harness.timelines.timeline_files import Row, make_trace, read_level, write_rows, write_trace
+from harness.timelines.timeline_reader import RankFile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

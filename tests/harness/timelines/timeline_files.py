@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 import numpy as np
-from fleetprof_analyzer.pyramid.reader import RankFile
 from fleetprof_analyzer.pyramid.writer import write_rank
 from fleetprof_analyzer.rank.measures.devices import split_devices
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import find_calls
 from fleetprof_analyzer.rank.summary import TraceFindings
 from fleetprof_analyzer.trace.trace import NO_ROWS, Category, Rows, Trace, TraceMetadata
+
+from harness.timelines.timeline_reader import RankFile
 
 Row = tuple[int, int, int, int]
 """Place, start, duration, number of the name."""

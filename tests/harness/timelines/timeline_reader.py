@@ -1,17 +1,13 @@
-"""Reads timeline files, as the page does in its worker; for tests and for whoever wants the numbers.
+"""Reads timeline files as the page does, and refuses those that are not as docs/timeline-format.md says."""
 
-Guarantees: nothing is allocated for what a file only claims: lengths, counts, checksums and references are checked
-first, and what does not fit is refused with a sentence (`container.Unreadable`).
-"""
-
+import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-
-from fleetprof_analyzer.pyramid.container import MOST_BLOCK_BYTES, Block, Container, Unreadable
+from fleetprof_analyzer.pyramid.container import MAGIC, MAJOR, PREAMBLE, Block
 from fleetprof_analyzer.pyramid.fleet import CELL_TYPES, MOST_CELLS, MOST_MOMENTS, FleetHeader
 from fleetprof_analyzer.pyramid.header import (
     CLASSES,
@@ -30,11 +26,58 @@ from fleetprof_analyzer.pyramid.header import (
 )
 from fleetprof_analyzer.pyramid.names import MOST_NAMES
 from fleetprof_analyzer.pyramid.nodes import MOST_NODES
-from fleetprof_analyzer.pyramid.planes import row_bytes, unshuffle
+from fleetprof_analyzer.pyramid.planes import row_bytes
 
 Columns = Mapping[str, npt.NDArray[Any]]
+Header = TypeVar("Header", bound=msgspec.Struct)
+MOST_HEADER_BYTES: Final = 64 << 20
+MOST_BLOCK_BYTES: Final = 64 << 20
 _MOST_LEVELS: Final = 32
 _MOST_NS: Final = 1 << 53  # what the page's numbers hold
+
+
+class Unreadable(ValueError):
+    """Not a timeline file that can be read here; the message says what is wrong with it."""
+
+
+class Container:
+    """A file as it was read, whole. Raises Unreadable where preamble, header or lengths are not what they say."""
+
+    def __init__(self, data: bytes) -> None:
+        if len(data) < PREAMBLE.size:
+            raise Unreadable(f"{len(data)} bytes are too few for a timeline")
+        magic, major, minor, length, decoded, crc32, body = PREAMBLE.unpack_from(data)
+        if magic != MAGIC:
+            raise Unreadable("not a timeline: it begins with other bytes")
+        if major != MAJOR:
+            raise Unreadable(f"a timeline of form {major}.{minor}; this fleetprof reads {MAJOR}: upgrade fleetprof")
+        if length > MOST_HEADER_BYTES or decoded > MOST_HEADER_BYTES:
+            raise Unreadable(f"a header of {max(length, decoded):,} bytes, {MOST_HEADER_BYTES:,} are allowed")
+        if PREAMBLE.size + length + body != len(data):
+            raise Unreadable(f"{len(data):,} bytes, its preamble says {PREAMBLE.size + length + body:,}")
+        self._body = memoryview(data)[PREAMBLE.size + length :]
+        packed = data[PREAMBLE.size : PREAMBLE.size + length]
+        self._header = _decompress(packed, decoded, crc32, "the header")
+
+    def header(self, form: type[Header]) -> Header:
+        """The header, of this form. Raises Unreadable."""
+        try:
+            return msgspec.json.decode(self._header, type=form)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise Unreadable(f"the header is not one: {error}"[:300]) from None
+
+    def block(self, block: Block, what: str, expected_bytes: int) -> bytes:
+        """A block's bytes, decompressed; there must be `expected_bytes` of them. Raises Unreadable."""
+        if min(block.offset, block.length, block.decoded) < 0:
+            raise Unreadable(f"{what}: a negative offset or length")
+        if block.offset + block.length > len(self._body):
+            raise Unreadable(f"{what}: ends behind the file's end")
+        if block.decoded != expected_bytes:
+            raise Unreadable(f"{what}: {block.decoded:,} bytes, its rows are {expected_bytes:,}")
+        if block.decoded > MOST_BLOCK_BYTES or block.length > MOST_BLOCK_BYTES:
+            raise Unreadable(f"{what}: {block.decoded:,} bytes, {MOST_BLOCK_BYTES:,} are allowed")
+        packed = bytes(self._body[block.offset : block.offset + block.length])
+        return _decompress(packed, block.decoded, block.crc32, what)
 
 
 class RankFile:
@@ -56,7 +99,7 @@ class RankFile:
         size = rows * row_bytes(list(types.values()))
         block = Block(offset=tiles.offset[number], length=tiles.length[number], decoded=size, crc32=tiles.crc32[number])
         data = self._container.block(block, what, size)
-        columns = dict(zip(types, unshuffle(data, rows, list(types.values())), strict=True))
+        columns = dict(zip(types, _unshuffle(data, rows, list(types.values())), strict=True))
         _check_below(columns["lane"], lanes, f"{what}: lane")
         _check_below(columns["name"], names, f"{what}: name")
         if "launch_lane" in columns:
@@ -71,7 +114,7 @@ class RankFile:
         nodes = self.header.nodes
         types = list(NODE_TYPES.values())
         data = self._container.block(nodes.block, "the tree", nodes.count * row_bytes(types))
-        columns = dict(zip(NODE_TYPES, unshuffle(data, nodes.count, types), strict=True))
+        columns = dict(zip(NODE_TYPES, _unshuffle(data, nodes.count, types), strict=True))
         if (columns["parent"] >= np.arange(nodes.count)).any() or (columns["parent"] < -1).any():
             raise Unreadable("the tree: a node goes before its parent")
         limits = (len(self.header.iterations.index), len(self.header.stage_pieces.stage), len(self.header.names.text))
@@ -101,7 +144,7 @@ class FleetFile:
         types = list(CELL_TYPES.values())
         count = self.header.cell_count
         data = self._container.block(self.header.cells, "the iterations", count * row_bytes(types))
-        columns = dict(zip(CELL_TYPES, unshuffle(data, count, types), strict=True))
+        columns = dict(zip(CELL_TYPES, _unshuffle(data, count, types), strict=True))
         _check_below(columns["row"], len(self.header.ranks.rank), "the iterations: rank")
         return columns
 
@@ -117,6 +160,31 @@ class FleetFile:
         found = np.frombuffer(self._container.block(self.header.courses, "the courses", count), np.uint8)
         _check_below(found, len(self.header.course_classes), "the courses: class")
         return found
+
+
+def _decompress(packed: bytes, decoded: int, crc32: int, what: str) -> bytes:
+    if zlib.crc32(packed) != crc32:
+        raise Unreadable(f"{what}: its checksum is wrong")
+    inflate = zlib.decompressobj(31)
+    try:
+        data = inflate.decompress(packed, decoded + 1)
+    except zlib.error as error:
+        raise Unreadable(f"{what}: {error}") from None
+    if len(data) != decoded or not inflate.eof:
+        raise Unreadable(f"{what}: it does not hold the {decoded:,} bytes that it says")
+    return data
+
+
+def _unshuffle(data: bytes, rows: int, types: Sequence[str]) -> list[npt.NDArray[Any]]:
+    """Columns of `rows` values of these numpy types. `data` has just as many bytes."""
+    columns: list[npt.NDArray[Any]] = []
+    at = 0
+    for kind in types:
+        width = np.dtype(kind).itemsize
+        planes = np.frombuffer(data, np.uint8, rows * width, at).reshape(width, rows)
+        columns.append(np.ascontiguousarray(planes.T).reshape(-1).view(np.dtype(kind).newbyteorder("<")))
+        at += rows * width
+    return columns
 
 
 def _check_rank(header: RankHeader) -> None:
