@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from alembic import op
 
-revision: str = "0001"
+# A catalog of both migrations that this one replaces is at 0002 already.
+revision: str = "0002"
 down_revision: str | None = None
 branch_labels: Sequence[str] | None = None
 depends_on: Sequence[str] | None = None
@@ -153,9 +154,22 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("request_id", name=op.f("pk_reports")),
     )
 
+    op.create_table(
+        "labels",
+        sa.Column("workload_id", sa.Integer(), nullable=False),
+        sa.Column("label", sa.String(length=400), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["workload_id"], ["workloads.id"], name=op.f("fk_labels_workload_id_workloads"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("workload_id", "label", name=op.f("pk_labels")),
+    )
+    with op.batch_alter_table("labels", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_labels_label_workload_id"), ["label", "workload_id"], unique=False)
+
 
 def downgrade() -> None:
-    """Back to the one before."""
+    """Removes all tables."""
+    op.drop_table("labels")
     op.drop_table("reports")
     with op.batch_alter_table("ranks", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_ranks_host_name_request_id"))
