@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, exists, func, select
 
+from fleetprof_webui.catalog.figures import known, read_figures
 from fleetprof_webui.catalog.filters import Conditions, ManyValued, contains, count_facets, permitted
 from fleetprof_webui.catalog.keyset import SortOrder
-from fleetprof_webui.catalog.schema import FLEET_ORDERS, UNKNOWN, labels, reports, requests, workloads
-from fleetprof_webui.models.fleet import Capture, Figures, FleetFacets, FleetPage, Point, Workload, WorkloadPage
+from fleetprof_webui.catalog.schema import FLEET_FACETS, FLEET_ORDERS, labels, reports, requests, workloads
+from fleetprof_webui.models.fleet import Capture, FleetFacets, FleetPage, Point, Workload, WorkloadPage
 from fleetprof_webui.models.model import unix_ns
 
 _HISTORY: Final = 16
-_FACETS: Final = {"namespace": "namespace", "kind": "kind", "gpu": "gpu", "finding": "top_finding"}
 _LABELS: Final = ManyValued("label", labels.c.workload_id, labels.c.label)
 _OF_REPORT: Final = [column.label(f"report_{column.name}") for column in reports.c]
 
@@ -45,7 +45,7 @@ def find_fleet(connection: Connection, query: FleetQuery, namespaces: Collection
     shown = rows[: query.limit]
     captures = _find_captures(connection, [row.last_request_id for row in shown])
     history = _find_history(connection, [row.id for row in shown])
-    facets = count_facets(connection, workloads, _FACETS, base, own, _LABELS)
+    facets = count_facets(connection, workloads, FLEET_FACETS, base, own, _LABELS)
     return FleetPage(
         items=[
             Workload(
@@ -95,7 +95,9 @@ def _conditions(query: FleetQuery, namespaces: Collection[str] | None) -> tuple[
     if query.text:
         base["text"] = contains(query.text, workloads.c.name, workloads.c.namespace, workloads.c.kind)
     own = {
-        name: workloads.c[column] == getattr(query, name) for name, column in _FACETS.items() if getattr(query, name)
+        name: workloads.c[column] == getattr(query, name)
+        for name, column in FLEET_FACETS.items()
+        if getattr(query, name)
     }
     if query.label:
         own["label"] = exists().where(labels.c.workload_id == workloads.c.id, labels.c.label == query.label)
@@ -142,11 +144,6 @@ def _find_history(connection: Connection, ids: Sequence[int]) -> dict[int, list[
     return found
 
 
-def known(value: int) -> int | None:
-    """A figure of the catalog as it is sent."""
-    return None if value == UNKNOWN else value
-
-
 def _capture(row: Row[Any]) -> Capture:
     return Capture(
         namespace=row.namespace,
@@ -157,29 +154,5 @@ def _capture(row: Row[Any]) -> Capture:
         submitted_unix_ns=unix_ns(row.submitted_unix_ns),
         has_report=row.has_report,
         problem=row.problem,
-        figures=_figures(row) if row.report_request_id is not None else None,
-    )
-
-
-def _figures(row: Row[Any]) -> Figures:
-    return Figures(
-        rank_count=row.report_rank_count,
-        kind=row.report_kind,
-        gpu=row.report_gpu,
-        torch_version=row.report_torch_version,
-        iteration_ns=known(row.report_iteration_ns),
-        span_ns=row.report_span_ns,
-        compute_ns=row.report_compute_ns,
-        overlapped_communication_ns=row.report_overlapped_communication_ns,
-        exposed_communication_ns=row.report_exposed_communication_ns,
-        exposed_memory_ns=row.report_exposed_memory_ns,
-        idle_ns=row.report_idle_ns,
-        busy_permille=known(row.report_busy_permille),
-        exposed_communication_permille=known(row.report_exposed_communication_permille),
-        power_mw=known(row.report_power_mw),
-        verdict=row.report_verdict,
-        stragglers=[int(rank) for rank in row.report_stragglers.split(",") if rank],
-        gain_permille=row.report_gain_permille,
-        top_finding=row.report_top_finding,
-        sentence=row.report_sentence,
+        figures=read_figures(row) if row.report_request_id is not None else None,
     )

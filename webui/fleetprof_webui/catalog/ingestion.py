@@ -24,8 +24,9 @@ from fleetprof_store.base import NotFound, Store, StoreError
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 
+from fleetprof_webui.catalog.figures import FIGURES
 from fleetprof_webui.catalog.records import ReportRows, label_texts, name_workload, report_rows, request_row
-from fleetprof_webui.catalog.schema import UNKNOWN, findings, labels, ranks, reports, requests, workloads
+from fleetprof_webui.catalog.schema import findings, labels, ranks, reports, requests, workloads
 from fleetprof_webui.reports.reading import MOST_BYTES, read_limited
 
 _WATCHED: Final = ("request.json", "ledger.json", "report.json")
@@ -35,12 +36,7 @@ _BEGUN: Final = "begun"
 _FAILURES: Final = 3
 _ROWS: Final = "with labels"
 """Which rows a capture has: those that a service of another version wrote, also meanwhile, are written anew."""
-_COPIED: Final = (
-    *("gpu", "top_finding", "rank_count", "busy_permille", "exposed_communication_permille", "iteration_ns"),
-    *("power_mw", "gain_permille"),
-)
-
-_EMPTY: Final = dict.fromkeys(_COPIED, UNKNOWN) | {"gpu": "", "top_finding": ""}
+_EMPTY: Final = {figure.name: figure.absent for figure in FIGURES if figure.copied}
 _Kind = TypeVar("_Kind")
 
 log = logging.getLogger(__name__)
@@ -261,13 +257,13 @@ def _renew_workload(connection: Connection, workload_id: int) -> None:
         connection.execute(delete(workloads).where(workloads.c.id == workload_id))
         return
     last = connection.execute(
-        select(requests.c.id, requests.c.submitted_unix_ns, *(reports.c[name] for name in _COPIED))
+        select(requests.c.id, requests.c.submitted_unix_ns, *(reports.c[name] for name in _EMPTY))
         .select_from(requests.outerjoin(reports))
         .where(requests.c.workload_id == workload_id)
         .order_by(requests.c.has_report.desc(), requests.c.submitted_unix_ns.desc(), requests.c.id.desc())
         .limit(1)
     ).one()
-    figures = {name: _EMPTY[name] if getattr(last, name) is None else getattr(last, name) for name in _COPIED}
+    figures = {name: absent if getattr(last, name) is None else getattr(last, name) for name, absent in _EMPTY.items()}
     connection.execute(
         update(workloads)
         .where(workloads.c.id == workload_id)

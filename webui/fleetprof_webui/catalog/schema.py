@@ -16,9 +16,10 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
-    Text,
     UniqueConstraint,
 )
+
+from fleetprof_webui.catalog.figures import FIGURES
 
 NAMING: Final = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -27,9 +28,6 @@ NAMING: Final = {
     "pk": "pk_%(table_name)s",
 }
 metadata: Final = MetaData(naming_convention=NAMING)
-
-UNKNOWN: Final = -1
-"""A figure that is not known, in columns that lists are sorted by: NULL has no place in a keyset."""
 
 workloads: Final = Table(
     "workloads",
@@ -42,32 +40,26 @@ workloads: Final = Table(
     # Of its last capture with a report, else of its last capture; copied, so that lists are sorted by an index.
     Column("last_request_id", Integer, nullable=False),
     Column("last_unix_ns", BigInteger, nullable=False),
-    Column("gpu", String(128), nullable=False),
-    Column("top_finding", String(64), nullable=False),
-    Column("rank_count", Integer, nullable=False),
-    Column("busy_permille", Integer, nullable=False),
-    Column("exposed_communication_permille", Integer, nullable=False),
-    Column("iteration_ns", BigInteger, nullable=False),
-    Column("power_mw", BigInteger, nullable=False),
-    Column("gain_permille", Integer, nullable=False),
+    *(Column(figure.name, figure.column, nullable=False) for figure in FIGURES if figure.copied),
     UniqueConstraint("namespace", "kind", "name"),
 )
 FLEET_ORDERS: Final = {
     "last": "last_unix_ns",
-    "busy": "busy_permille",
-    "exposed": "exposed_communication_permille",
-    "iteration": "iteration_ns",
-    "power": "power_mw",
-    "gain": "gain_permille",
-    "ranks": "rank_count",
+    **{figure.sort: figure.name for figure in FIGURES if figure.sort},
     "name": "name",
 }
 """What a fleet can be sorted by, and the column for it."""
 for _column in FLEET_ORDERS.values():
     Index(None, workloads.c[_column], workloads.c.id)
 
+FLEET_FACETS: Final = {
+    "namespace": "namespace",
+    "kind": "kind",
+    **{figure.facet: figure.name for figure in FIGURES if figure.facet},
+}
+"""What a fleet can be filtered by, and the column for it."""
 # Facets are counted in the index alone.
-Index("ix_workloads_facets", *(workloads.c[name] for name in ("namespace", "kind", "gpu", "top_finding")))
+Index("ix_workloads_facets", *(workloads.c[name] for name in FLEET_FACETS.values()))
 
 labels: Final = Table(
     "labels",
@@ -114,25 +106,7 @@ reports: Final = Table(
     "reports",
     metadata,
     Column("request_id", ForeignKey("requests.id", ondelete="CASCADE"), primary_key=True),
-    Column("kind", String(8), nullable=False),
-    Column("gpu", String(128), nullable=False),
-    Column("torch_version", String(64), nullable=False),
-    Column("rank_count", Integer, nullable=False),
-    Column("iteration_ns", BigInteger, nullable=False),
-    Column("span_ns", BigInteger, nullable=False),
-    Column("compute_ns", BigInteger, nullable=False),
-    Column("overlapped_communication_ns", BigInteger, nullable=False),
-    Column("exposed_communication_ns", BigInteger, nullable=False),
-    Column("exposed_memory_ns", BigInteger, nullable=False),
-    Column("idle_ns", BigInteger, nullable=False),
-    Column("busy_permille", Integer, nullable=False),
-    Column("exposed_communication_permille", Integer, nullable=False),
-    Column("power_mw", BigInteger, nullable=False),
-    Column("verdict", String(32), nullable=False),
-    Column("stragglers", String(128), nullable=False),  # ranks, with commas between
-    Column("gain_permille", Integer, nullable=False),
-    Column("top_finding", String(64), nullable=False),
-    Column("sentence", Text, nullable=False),
+    *(Column(figure.name, figure.column, nullable=False) for figure in FIGURES),
 )
 
 ranks: Final = Table(
