@@ -10,7 +10,6 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Final
 
 from fleetprof_api.report.report import Report, Series
@@ -19,7 +18,6 @@ from markupsafe import Markup
 
 from fleetprof_analyzer.views import differences
 from fleetprof_analyzer.views.page import bars, distributions, links, modules, page_tables, plots
-from fleetprof_analyzer.views.page.compiled_templates import CompiledTemplates
 from fleetprof_analyzer.views.page.headline import describe
 from fleetprof_analyzer.views.text import PARTS, amount, change, duration, parts_of, plain, rank_name, share, size
 from fleetprof_analyzer.views.words import ledger_words, module_words, straggler_words
@@ -88,9 +86,7 @@ def _template() -> tuple[Template, str]:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        optimized=False,
         loader=FunctionLoader(lambda name: (folder / name).read_text("utf-8")),
-        bytecode_cache=CompiledTemplates(Path(__file__).parent / "__pycache__"),
     )
     environment.filters |= {
         "amount": amount,
