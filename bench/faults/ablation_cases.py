@@ -93,8 +93,6 @@ def generate(suite: str, layout: str, kind: str, recorder: str, seed: int) -> Ke
             return None
         operations = operations_of_traces(RECORDERS[recorder](traces, np.random.default_rng(seed)))
         ranks, gain = truth.ranks, truth.gain
-        if layout in cases.LAYOUTS and kind in ("slow_link", "slow_group", "heavy_stage"):
-            ranks = tuple(cases.draw_simulated(layout, kind, seed).job.fault.ranks) or truth.ranks
     else:
         case, traces, job = faults.draw(kind, seed)
         if kind not in faults.NO_FAULTS and not (case.identifiable and case.gain >= LEAST_GAIN):

@@ -120,7 +120,7 @@ RULES: dict[str, VerdictRule] = {
     "more work on a device": VerdictRule("causes.unequal_work", "find_more_on_device", _none_of_all),
     "worth of what comes and goes": VerdictRule("search.faults", "is_worth", _always),
     "who waits unseen": VerdictRule("search.readings", "_waits_are_missed", _never),
-    "slow links": VerdictRule(_V, "find_slow_links", lambda *_: Links([], [], 0.0, 0, judged=True)),
+    "slow links": VerdictRule("search.groups", "find_slow_links", lambda *_: Links([], [], 0.0, 0, judged=True)),
     "candidates of noise": VerdictRule(_V, "_power", lambda *_: Power(None, None)),
     "blocked in turns": VerdictRule(_I, "find_likeliest_order", _none_of_all),
     "several move": VerdictRule(_I, "_is_of_several", _always),

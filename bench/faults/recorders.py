@@ -39,7 +39,17 @@ MISSING = {"a rank missing": 1, "two ranks missing": 2}
 Result = TypeVar("Result")
 LEAST_GAIN = 0.02
 GAIN_OFF = 0.03
-KINDS = ("slow_gpu", "slow_host", "data_loader", "gc", "throttling", "none")
+KINDS = (
+    "slow_gpu",
+    "slow_host",
+    "data_loader",
+    "gc",
+    "throttling",
+    "slow_link",
+    *cases.OF_GROUPS,
+    "unequal_work",
+    "none",
+)
 OUTCOMES = ("right", "open", "small", "nobody", "wrong", "crash")
 _NAMED = ("straggler", "slow_link", "heavy_stage")
 _CAUSES = cases.CAUSES | faults.CAUSES
@@ -87,7 +97,8 @@ def draw(layout: str, kind: str, seed: int) -> tuple[Truth, list[Trace]]:
     if layout in cases.LAYOUTS:
         case = cases.draw_simulated(layout, kind, seed)
         counts = kind == "none" or (case.identifiable and case.gain >= LEAST_GAIN)
-        return Truth(kind, (case.job.fault.rank,), case.gain, counts), case.job.traces()
+        ranks = case.job.fault.ranks if kind in cases.OF_GROUPS else ()
+        return Truth(kind, ranks or (case.job.fault.rank,), case.gain, counts), case.job.traces()
     found, traces, _ = foreign_layouts.draw_foreign(layout, kind, seed)
     counts = kind == "none" or (found.identifiable and found.gain >= LEAST_GAIN)
     return Truth(kind, tuple(found.culprits), found.gain, counts), traces
@@ -95,11 +106,11 @@ def draw(layout: str, kind: str, seed: int) -> tuple[Truth, list[Trace]]:
 
 def judge(found: Stragglers, truth: Truth) -> str:
     """Which of OUTCOMES a verdict is."""
-    first = found.ranks[0].rank if found.ranks else None
+    named = {one.rank for one in found.ranks[:1]} | {rank for link in found.slow_links[:1] for rank in link.ranks}
     if truth.kind == "none":
         return "wrong" if found.verdict in _NAMED else "open" if found.verdict == "undecided" else "right"
     if found.verdict in _NAMED:
-        return "right" if first in truth.ranks else "wrong"
+        return "right" if named & set(truth.ranks) else "wrong"
     if found.verdict in ("undecided", "not_judged"):
         return "open"
     return "small" if truth.gain < max(found.smallest_gain or 0.0, LEAST_GAIN) else "nobody"
@@ -126,6 +137,8 @@ def answer(layout: str, kind: str, seed: int, recorders: list[str]) -> list[Reco
             results.append(RecordedCase(layout, kind, recorder, "crash", False, False, False, words + repr(error)[:90]))
             continue
         first = found.ranks[0] if found.ranks else None
+        cause = "network" if found.verdict == "slow_link" else first.cause if first else None
+        gain = first.gain if found.verdict == "straggler" and first else found.gain
         ranks = [(one.rank, one.cause, round(100 * one.gain, 1)) for one in found.ranks[:3]]
         results.append(
             RecordedCase(
@@ -133,8 +146,8 @@ def answer(layout: str, kind: str, seed: int, recorders: list[str]) -> list[Reco
                 kind,
                 recorder,
                 judge(found, truth),
-                cause=first is not None and first.cause == _CAUSES.get(kind),
-                near=first is not None and abs(first.gain - truth.gain) <= GAIN_OFF,
+                cause=cause is not None and cause == _CAUSES.get(kind),
+                near=abs(gain - truth.gain) <= GAIN_OFF,
                 rough=found.approximate,
                 words=f"{words}found {found.verdict} {ranks}, floor {100 * (found.smallest_gain or 0):.1f} %, "
                 f"fidelity {found.fidelity or 0:.3f}: {found.reason[:110]}",

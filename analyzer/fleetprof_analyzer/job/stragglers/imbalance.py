@@ -108,6 +108,10 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         (measured - float(outcome.total_ns[1])) / measured,
         (measured - float(outcome.total_ns[2])) / measured,
     )
+    if stage_gain < 0 and not replay.has_host.any():
+        # Without launches nothing says on which side of a wait work lies: the stage's shrinks, and nothing grows.
+        lighter = replay.with_times(np.minimum(shared_by_role(replay.work_ns), replay.work_ns), replay.host_ns, inside)
+        stage_gain = (measured - float(replay.run([lighter]).total_ns[0])) / measured
     order = find_likeliest_order(table, replay.matched.iterations)
     turns = measure_turns(table, order)
     turns_gain = 0.0 if turns is None else 1 - _total_without(replay, table, turns) / measured

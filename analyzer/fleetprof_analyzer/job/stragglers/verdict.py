@@ -15,7 +15,6 @@ import numpy as np
 from fleetprof_api.report.stragglers import Cause, ClockAlignment, SlowLink, Straggler, Stragglers, Undecided
 
 from fleetprof_analyzer.job.stragglers.comparable import choose_comparable, find_untold
-from fleetprof_analyzer.job.stragglers.imbalance import find_imbalance
 from fleetprof_analyzer.job.stragglers.judgement.judgement import Judgement
 from fleetprof_analyzer.job.stragglers.judgement.reasons import (
     AnalyzerFault,
@@ -42,7 +41,7 @@ from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.loading import measure_loading_gain
 from fleetprof_analyzer.job.stragglers.missing import find_missing
 from fleetprof_analyzer.job.stragglers.named_ranks import describe_fault, describe_link, describe_stage, rank_of
-from fleetprof_analyzer.job.stragglers.network import Links, find_slow_links
+from fleetprof_analyzer.job.stragglers.network import Links
 from fleetprof_analyzer.job.stragglers.pipeline.bubbles import measure_bubbles
 from fleetprof_analyzer.job.stragglers.replay.alignment import align_clocks, ends_together
 from fleetprof_analyzer.job.stragglers.replay.graph.plan import Circular
@@ -51,6 +50,7 @@ from fleetprof_analyzer.job.stragglers.replay.mismatch import Mismatch
 from fleetprof_analyzer.job.stragglers.replay.partners.periods import agree_on_periods
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.search.faults import Judged, judge, least_joint_gain
+from fleetprof_analyzer.job.stragglers.search.groups import find_groups
 from fleetprof_analyzer.job.stragglers.search.readings import FAITHFUL, Agreed, read_hosts
 from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, HALF
 from fleetprof_analyzer.job.stragglers.undecided import Power, find_power
@@ -147,8 +147,9 @@ def _decide(agreed: Agreed, missing: list[int]) -> _Decision:
         named = [describe_fault(replay, table, fault) for fault in judged.named]
         late = LateRanks([one.rank for one in named], named[0].peers)
         return _Decision(verdict="straggler", reason=late, named=named, gain=judged.joint_gain)
-    links, imbalance = find_slow_links(replay, table.role), find_imbalance(replay, table)
     power = _power(replay, table, judged)
+    groups = find_groups(agreed)
+    links, imbalance, replay = groups.links, groups.imbalance, groups.search.replay
     if links.slow:
         slowest, meeting = ([rank_of(replay, one) for one in ranks] for ranks in (links.slow[0].members, links.ranks))
         return _Decision(
@@ -241,7 +242,7 @@ def _report(agreed: Agreed, left_out: list[Untold], missing: list[int]) -> Judge
             for group in links.slow[:_MOST_SHOWN]
         ],
         gain=max(decision.gain, 0.0),
-        approximate=abs(fidelity - 1) > FAITHFUL or (agreed.by_gaps_alone and bool(decision.named)),
+        approximate=abs(fidelity - 1) > FAITHFUL or (agreed.by_gaps_alone and verdict not in _OF_NO_RANK),
         fidelity=fidelity,
         transfer_share=_transfer_share(replay),
         pipeline=None if abs(fidelity - 1) > FAITHFUL else measure_bubbles(replay, table.role),

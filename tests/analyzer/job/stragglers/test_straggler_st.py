@@ -17,6 +17,10 @@ from fleetprof_analyzer.trace.trace import COLUMNS, NO_ROWS, Category, Collectiv
 from harness.traces.straggler_sections import stragglers_of
 
 STAGES, REPLICAS = 4, 2
+LAUNCH_S = 8e-6
+HOSTS = ("none", "just before", "far ahead", "waits at the end", "waits unseen at the end")
+"""How the host launches the device's work: not recorded, 20 µs before it starts, one call after the other from the
+iteration's begin on, and so with a wait at the iteration's end that is recorded or is not."""
 SLOWDOWN = 1.1787  # published: as measured over with all operations of one kind equally long
 COLLECTIVES = {
     "params-all-gather": "all_gather", "grads-reduce-scatter": "reduce_scatter",
@@ -51,7 +55,38 @@ def describe(row: dict[str, Any]) -> Collective | None:
     )
 
 
-def trace_of(rank: int, rows: list[dict[str, Any]], lengths: dict[int, float], offset_s: float) -> Trace:
+def add_launches(table: list[dict[str, int]], names: dict[str, int], host: str, begin_ns: dict[int, int]) -> None:
+    """Adds a call for each kernel, in the order in which the kernels start, and marks which call it was."""
+    kernels = [row for row in table if row["category"] == Category.KERNEL]
+    free_ns = 0
+    steps = sorted(begin_ns.values())
+    for number, row in enumerate(sorted(kernels, key=lambda one: one["start_ns"])):
+        step_ns = max(one for one in steps if one <= row["start_ns"])
+        early_ns = step_ns if host != "just before" else row["start_ns"] - round((20e-6 + LAUNCH_S) * 1e9)
+        start_ns = min(max(early_ns, free_ns, step_ns), row["start_ns"] - 1000)
+        free_ns = start_ns + round(LAUNCH_S * 1e9)
+        row["correlation"] = number + 1
+        table.append(
+            {
+                "category": Category.RUNTIME, "name": names.setdefault("cudaLaunchKernel", len(names)), "place": 0,
+                "start_ns": start_ns, "duration_ns": free_ns - start_ns, "correlation": number + 1,
+            }
+        )  # fmt: skip
+        following = [one for one in steps if one > step_ns]
+        if host == "waits at the end" and row is max(
+            (one for one in kernels if step_ns <= one["start_ns"] < (following[0] if following else 1 << 62)),
+            key=lambda one: one["start_ns"],
+        ):
+            end_ns = row["start_ns"] + row["duration_ns"]
+            table.append(
+                {
+                    "category": Category.RUNTIME, "name": names.setdefault("cudaDeviceSynchronize", len(names)),
+                    "place": 0, "start_ns": free_ns, "duration_ns": end_ns + 10_000 - free_ns,
+                }
+            )  # fmt: skip
+
+
+def trace_of(rank: int, rows: list[dict[str, Any]], lengths: dict[int, float], offset_s: float, host: str) -> Trace:
     names: dict[str, int] = {}
     collectives: dict[Collective, int] = {}
     places: dict[tuple[str, str], int] = {("77", "77"): 0}
@@ -80,6 +115,8 @@ def trace_of(rank: int, rows: list[dict[str, Any]], lengths: dict[int, float], o
         name = row["optype"] if arguments is None else f"ncclDevKernel_{row['optype']}"
         stream = "7" if arguments is None else row["optype"]
         add(Category.KERNEL, name, ("0", stream), begin[row["step"]] + row["start_ts"], row["duration"], number)
+    if host != "none":
+        add_launches(table, names, host, {step: round(start * 1e9) for step, start in begin.items()})
     columns = {name: [one.get(name, -1) for one in table] for name in COLUMNS}
     return Trace(
         source=f"rank{rank}", metadata=TraceMetadata(rank=rank, world_size=STAGES * REPLICAS),
@@ -88,7 +125,7 @@ def trace_of(rank: int, rows: list[dict[str, Any]], lengths: dict[int, float], o
     )  # fmt: skip
 
 
-def import_job(path: Path, skew_s: float) -> list[RankOperations]:
+def import_job(path: Path, skew_s: float, host: str) -> list[RankOperations]:
     parquet = pytest.importorskip("pyarrow.parquet", reason="reading the job's Parquet file takes pyarrow")
     rows = parquet.read_table(path).to_pylist()
     lengths = {
@@ -99,7 +136,7 @@ def import_job(path: Path, skew_s: float) -> list[RankOperations]:
     found = []
     for rank in range(STAGES * REPLICAS):
         offset = 100 + clocks.uniform(-skew_s, skew_s)
-        trace = trace_of(rank, [row for row in rows if row["rank"] == rank], lengths, offset)
+        trace = trace_of(rank, [row for row in rows if row["rank"] == rank], lengths, offset, host)
         iterations = find_iterations(trace, None, RecordingTerms(), Problems())
         operations = extract_operations(trace, iterations, None, rank_number=rank)
         assert operations is not None
@@ -107,9 +144,10 @@ def import_job(path: Path, skew_s: float) -> list[RankOperations]:
     return found
 
 
+@pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("skew_s", [0.0, 5.0])
-def test_the_last_stage_is_too_heavy(shared_traces: Path, skew_s: float) -> None:
-    found = stragglers_of(import_job(shared_traces / "straggler_st" / "trace-ST.parquet", skew_s))
+def test_the_last_stage_is_too_heavy(shared_traces: Path, skew_s: float, host: str) -> None:
+    found = stragglers_of(import_job(shared_traces / "straggler_st" / "trace-ST.parquet", skew_s, host))
     assert found is not None
     assert found.verdict == "heavy_stage"
     assert [(one.rank, one.cause) for one in found.ranks] == [(6, "stage_imbalance"), (7, "stage_imbalance")]

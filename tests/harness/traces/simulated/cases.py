@@ -14,6 +14,7 @@ HEALTHY: Final = ("none", "moving", "all_load")
 COMMON: Final = ("slow_gpu", "slow_host", "data_loader", "gc", "throttling", "none")
 OF_HOSTS: Final = ("slow_host", "data_loader", "gc", "none")
 OF_DYNAMIC: Final = (*COMMON, "unequal_work", "more_kernels")
+OF_GROUPS: Final = ("slow_group", "heavy_stage")
 OF_PIPELINES: Final = ("slow_gpu", "slow_host", "data_loader", "none")
 UNNUMBERED, UNLAUNCHED = "unnumbered_", "unlaunched_"
 """Before the name of a layout: no sequence numbers; and no calls of the runtime either."""
@@ -21,7 +22,7 @@ UNNUMBERED, UNLAUNCHED = "unnumbered_", "unlaunched_"
 LAYOUTS: Final[dict[str, tuple[str, ...]]] = {
     "ddp": (*COMMON, "unequal_work", "moving", "all_load"), "accumulation": COMMON, "tp": (*COMMON, "slow_link"),
     "fsdp": (*COMMON, "unequal_work"), "hsdp": (*COMMON, "slow_link"), "launch": OF_HOSTS, "launch_hsdp": OF_HOSTS,
-    "pipeline": (*COMMON, "slow_group", "slow_link", "heavy_stage"),
+    "pipeline": (*COMMON, "slow_link", *OF_GROUPS),
     "sparse": ("slow_gpu", "slow_host", "data_loader", "slow_copy", "gc", "none"),
     "lengths": OF_DYNAMIC, "lengths_fsdp": OF_DYNAMIC, "experts": OF_DYNAMIC, "experts_fsdp": OF_DYNAMIC,
     "batched": OF_PIPELINES, "interleaved": OF_PIPELINES,

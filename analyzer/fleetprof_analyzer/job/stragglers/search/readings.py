@@ -29,6 +29,7 @@ class Agreed:
     search: Search
     judged: Judged
     disputed: Fault | None = None
+    other: Search | None = None  # the other reading, where hosts may have waited unseen and nobody is late by both
     by_gaps_alone: bool = False  # no host of a device was recorded
 
 
@@ -76,7 +77,7 @@ def _agree(hosts: Search, gaps: Search, unsure: Floats) -> Agreed:
     if sure:
         return Agreed(hosts, hosts.keep(sure))
     disputed = next(iter([*opposed, *hosts.judged.named]), None)
-    return Agreed(hosts, _nobody(hosts.judged), disputed)
+    return Agreed(hosts, _nobody(hosts.judged), disputed, gaps)
 
 
 def _read_gaps_alone(gaps: Search) -> Agreed:

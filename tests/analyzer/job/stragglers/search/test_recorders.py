@@ -34,6 +34,22 @@ def test_what_a_recorder_writes_changes_no_verdict(layout: str, kind: str, seed:
     assert found.gain == pytest.approx(case.gain, abs=GAIN_OFF)
 
 
+OF_GROUPS = [("tp", "slow_link", 740_001), ("pipeline", "heavy_stage", 740_000)]
+
+
+@pytest.mark.parametrize(("layout", "kind", "seed"), OF_GROUPS)
+@pytest.mark.parametrize("recorder", ["waits not recorded", "waits in no row", "launches alone", "no calls"])
+def test_a_slow_link_or_a_heavy_stage_hangs_on_no_wait_either(layout: str, kind: str, seed: int, recorder: str) -> None:
+    case = draw_simulated(layout, kind, seed)
+    found = recorded(case, recorder)
+    fault = case.job.fault
+    if kind == "heavy_stage":
+        assert [(one.rank, one.cause) for one in found.ranks] == [(rank, CAUSES[kind]) for rank in fault.ranks]
+    else:
+        assert fault.rank in found.slow_links[0].ranks
+    assert found.gain == pytest.approx(case.gain, abs=GAIN_OFF) or found.approximate
+
+
 @pytest.mark.parametrize("recorder", UNSEEN)
 def test_where_own_time_and_waiting_cannot_be_told_apart_it_is_said(recorder: str) -> None:
     case = draw_simulated("launch", "slow_host", 510_000)

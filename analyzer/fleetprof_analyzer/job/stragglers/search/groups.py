@@ -1,0 +1,44 @@
+"""Finds slow links and uneven work under the reading of the hosts that tells them.
+
+Where hosts may have waited unseen, their launches hold up the replay of a faster link or a lighter stage. Then the
+transfers, the work of devices, loading and collection are read again with gaps as own time: a trace says for certain
+how long these took. Guarantees: pure.
+"""
+
+from dataclasses import dataclass
+
+from fleetprof_analyzer.job.stragglers.imbalance import Imbalance, find_imbalance
+from fleetprof_analyzer.job.stragglers.network import Links, find_slow_links
+from fleetprof_analyzer.job.stragglers.search.readings import Agreed
+from fleetprof_analyzer.job.stragglers.search.search import Search
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Slow links and uneven work, and the reading that tells them."""
+
+    search: Search
+    links: Links
+    imbalance: Imbalance
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it names something that is no gap of a host."""
+        imbalance = self.imbalance
+        heavy = imbalance.heaviest and imbalance.cause != "host"
+        moves = imbalance.moves is not None and imbalance.moves != "host"
+        return bool(self.links.slow) or bool(heavy) or moves
+
+
+def find_groups(agreed: Agreed) -> Groups:
+    """What the reading of the verdict tells, or the other one where that says nothing."""
+    found = _read(agreed.search)
+    if agreed.other is None or found.links.slow or found.imbalance.heaviest or found.imbalance.moves:
+        return found
+    other = _read(agreed.other)
+    return other if other.is_told else found
+
+
+def _read(search: Search) -> Groups:
+    replay, table = search.replay, search.table
+    return Groups(search, find_slow_links(replay, table.role), find_imbalance(replay, table))
