@@ -106,18 +106,23 @@ def _capture(local: Local, program: Program, phase: str) -> Captured:
 def stop_programs(local: Local) -> None:
     """Ends the programs, which train without end: those that the jobs started first, then `fleetprof run` itself."""
     for job in local.jobs:
-        family = [pid for pid, _, command in processes_of(job.process.pid) if "fleetprof_" not in command]
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            for pid in family:
-                _signal(pid, number)
-            try:
-                wait_until(lambda family=family: not any(_lives(pid) for pid in family), "their end", 8)
-                break
-            except AssertionError:
-                continue
+        stop_family(job.process.pid, but="fleetprof_")
         try:
             job.process.wait(40)
         except subprocess.TimeoutExpired:
+            continue
+
+
+def stop_family(pid: int, but: str | None = None) -> None:
+    """Ends a process and all that it started, by their ids; `but`: a part of commands that are left to end."""
+    family = [one for one, _, command in processes_of(pid) if but is None or but not in command]
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for one in family:
+            _signal(one, number)
+        try:
+            wait_until(lambda: not any(_lives(one) for one in family), "their end", 8)
+            break
+        except AssertionError:
             continue
 
 

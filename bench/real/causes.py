@@ -18,6 +18,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(ROOT / "tests")]
 
 import msgspec  # noqa: E402
-from capture import stop_programs  # noqa: E402
+from capture import stop_family, stop_programs  # noqa: E402
 from fleetprof_analyzer.rank.causes.registry import CAUSE_RULES  # noqa: E402
 from fleetprof_api.report.report import Report  # noqa: E402
 from harness.training.local_system import Local, make_local  # noqa: E402
@@ -36,6 +37,8 @@ from harness.training.local_system import Local, make_local  # noqa: E402
 ITERATIONS = 12
 COMMANDS = ROOT / ".venv" / "bin"
 TURNS = 3
+START_DEADLINE_S = 120  # until a program trains
+PATIENCE = 5  # times the seconds that a turn lasts
 HEALTHY = ("plain/accumulation", "plain/fsdp2", "plain/streaming", "plain/plain_loop", "causes/healthy")
 WITHOUT_LINE = ("garbage_collection", "repeated_reduction", "few_cores", "unused_parameters")
 """Causes that are no line's."""
@@ -132,19 +135,30 @@ def _capture_once(local: Local, *, wait: bool) -> list[Report]:
 
 
 def _measure_alone(program: Planted, seconds: float) -> MeasuredPaces | None:
-    """None where a turn failed."""
+    """None where a turn failed, or took longer than its deadline."""
     found: dict[str, list[int]] = {"1": [], "0": []}
-    script = str(HERE / "pace.py"), str(program.path), str(seconds)
     for fault in TURNS * ["1", "0"]:
-        with subprocess.Popen(
-            program.words(*script), env=os.environ | {"FAULT": fault}, stdout=subprocess.PIPE, text=True
-        ) as running:  # fmt: skip
-            assert running.stdout is not None
-            line = next((line for line in running.stdout if line.startswith("pace ")), None)
-            running.terminate()
-        if line is not None:
-            found[fault].append(int(line.split()[1]))
+        if (pace_ns := _measure_pace(program, fault, seconds)) is not None:
+            found[fault].append(pace_ns)
     return MeasuredPaces(median(found["1"]), median(found["0"])) if found["1"] and found["0"] else None
+
+
+def _measure_pace(program: Planted, fault: str, seconds: float) -> int | None:
+    """The time of a step in ns; None where the program ends before it says one, or does not say it in time."""
+    words = program.words(str(HERE / "pace.py"), str(program.path), str(seconds))
+    running = subprocess.Popen(words, env=os.environ | {"FAULT": fault}, stdout=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    late = threading.Timer(START_DEADLINE_S + PATIENCE * seconds, stop_family, (running.pid,))
+    late.start()
+    try:
+        line = next((line for line in running.stdout if line.startswith("pace ")), None)
+    finally:
+        late.cancel()
+        late.join()
+        stop_family(running.pid)
+        running.stdout.close()
+        running.wait()
+    return None if line is None else int(line.split()[1])
 
 
 def _row(program: Planted, reports: list[Report], alone: MeasuredPaces | None = None) -> str:
