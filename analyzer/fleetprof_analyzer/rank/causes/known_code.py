@@ -19,6 +19,8 @@ def _frames(*patterns: str) -> Frames:
 WORKERS_START: Final = (
     _frames(r"torch/utils/data/dataloader\.py:", r"multiprocessing/process\.py:(?:BaseProcess\.)?start$"),
     _frames(r"torch/utils/data/dataloader\.py:(?:_MultiProcessingDataLoaderIter\.)?_shutdown_workers$"),
+    # Their queues and events; of workers that live on nothing is made again.
+    _frames(r"torch/utils/data/dataloader\.py:(?:DataLoader\.)?_get_iterator$", r"/multiprocessing/"),
 )
 COMPILES: Final = (
     _frames(

@@ -96,8 +96,8 @@ CAUSE_RULES: Final = (
     ),
     CauseRule(
         "workers_started",
-        "iterations in which samples show the DataLoader starting or ending worker processes: what these take longer "
-        "than the others",
+        "iterations in which samples show the DataLoader starting or ending worker processes, and those that are "
+        "longer by half as much with the same rows: what these take longer than the others",
         in_pauses("workers_started", WORKERS_START),
         30,
         "causes/short_epochs",
@@ -105,8 +105,9 @@ CAUSE_RULES: Final = (
     ),
     CauseRule(
         "checkpoint",
-        "iterations in which samples show `torch.save`, `torch.distributed.checkpoint` or safetensors at work: what "
-        "these take longer than the others",
+        "iterations in which samples show `torch.save`, `torch.distributed.checkpoint` or safetensors at work, and "
+        "those that are longer by half as much in the same silence, with no other function in it: what these take "
+        "longer than the others",
         in_pauses("checkpoint", SAVES),
         30,
         "causes/checkpoints",

@@ -1,5 +1,7 @@
 """Causes that stacks prove: by code that says what it does, and by nothing that only looks like it."""
 
+from collections.abc import Sequence
+
 import pytest
 from fleetprof_api.report.rank_tables import KnownCause
 from fleetprof_api.samples import CodePlace
@@ -22,6 +24,9 @@ NEXT = frame(LOADER, "_BaseDataLoaderIter.__next__")
 ITERATE = frame(LOADER, "DataLoader.__iter__")
 START = CodePlace(file=f"{STANDARD}/multiprocessing/process.py", function="BaseProcess.start", line=121)
 OLD_START = CodePlace(file="/usr/lib/python3.10/multiprocessing/process.py", function="start", line=121)
+QUEUE = CodePlace(file=f"{STANDARD}/multiprocessing/queues.py", function="Queue.__init__", line=42)
+ITERATOR = frame(LOADER, "DataLoader._get_iterator")
+SAMPLER = frame("torch/utils/data/sampler.py", "RandomSampler.__iter__")
 FORK = CodePlace(file=f"{STANDARD}/multiprocessing/popen_fork.py", function="Popen._launch", line=66)
 SHUT_DOWN = frame(LOADER, "_MultiProcessingDataLoaderIter._shutdown_workers")
 SELECT = CodePlace(file=f"{STANDARD}/selectors.py", function="_PollLikeSelector.select", line=415)
@@ -65,6 +70,7 @@ def proven(loop: WrittenLoop) -> list[KnownCause]:
     ((FORK, OLD_START, ITERATE), "workers_started"),
     ((SELECT, SHUT_DOWN), "workers_started"),
     ((LOCK, FORK, START, ITERATE), "workers_started"),
+    ((QUEUE, ITERATOR, ITERATE), "workers_started"),
     ((GUARDS, CONVERT), "compilation"),
     ((TRITON,), "compilation"),
     ((SAVE,), "checkpoint"),
@@ -86,6 +92,8 @@ def test_code_that_says_what_it_does(stack: tuple[CodePlace, ...], cause: str) -
 @pytest.mark.parametrize("stack", [
     pytest.param((SELECT, NEXT), id="a wait for workers that live on"),
     pytest.param((FORK, START, HELPER), id="a process of the user's own"),
+    pytest.param((SAMPLER, ITERATOR, ITERATE), id="a sampler that shuffles for the epoch"),
+    pytest.param((QUEUE, NEXT), id="an order for workers that live on"),
     pytest.param((DISABLED,), id="what dynamo leaves alone"),
     pytest.param((LINEAR, COMPILED), id="a compiled graph that runs"),
     pytest.param((ALIGNED,), id="its wrapper"),
@@ -122,22 +130,73 @@ def test_a_checkpoint_beside_the_work_of_the_device_costs_nothing() -> None:
     assert found.time_ns == pytest.approx(MS, abs=0.01 * MS)  # of the 3 ms up to 38
 
 
-def test_the_wait_after_new_workers_is_theirs() -> None:
-    """The epoch's first batch takes 30 ms more, 4 ms of which workers start in."""
+LOADS = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+Row = tuple[str, float, float]
+
+
+def uneven(
+    rows: Sequence[Row] = (), late: Sequence[Row] = (), length_ms: float = 40
+) -> tuple[WrittenLoop, list[float]]:
+    """A loop whose iterations 3 and 9 are longer, and when each iteration begins, ms.
+
+    They have these rows (name, from their start on, length), and the later one those of `late` if there are any.
+    """
     loop = WrittenLoop(iterations=0)
+    starts: list[float] = []
+    at = 0.0
     for number in range(12):
-        at = sum(40 if before % 6 == 3 else 10 for before in range(number))
-        length = 40 if number % 6 == 3 else 10
+        length = {3: 40.0, 9: length_ms}.get(number, 10.0)
         loop.add(f"ProfilerStep#{number}", at, length, category="user_annotation")
+        loop.add("aten::randn", at + length - 6, 0.5)
         loop.add("aten::linear", at + length - 4, 1, number=number)
         loop.add("autograd::engine::evaluate_function: AddmmBackward0", at + length - 2.5, 1, 200, number=number)
-        if length == 40:
-            for count in range(1, 5):
-                loop.look(at + count, FORK, START, ITERATE, TRAIN)
-    loop.iterations, loop.length_ms = 18, 10
+        for name, first, lasts in (late or rows) if number == 9 else rows if number == 3 else ():
+            loop.add(name, at + first, lasts, category="user_annotation" if name == LOADS else "cpu_op")
+        starts.append(at)
+        at += length
+    loop.iterations, loop.length_ms = round(at / 10), 10
+    return loop, starts
+
+
+def test_the_wait_after_new_workers_is_theirs() -> None:
+    """The epoch's first batch takes 30 ms more, 4 ms of which workers start in."""
+    loop, starts = uneven()
+    for number in (3, 9):
+        for count in range(1, 5):
+            loop.look(starts[number] + count, FORK, START, ITERATE, TRAIN)
     loop.look_all_along()
     (found,) = proven(loop)
     assert (found.cause, found.iterations, found.time_ns) == ("workers_started", 2, 60 * MS)
+
+
+EPOCH = [(LOADS, 0.1, 5.0), (LOADS, 20.0, 12.0)]
+
+
+@pytest.mark.parametrize(("cause", "stack", "rows", "late", "length_ms", "other", "found"), [
+    pytest.param("workers_started", (FORK, START, ITERATE), EPOCH, [], 40, [(9, 30)], 2, id="the same rows"),
+    pytest.param("workers_started", (FORK, START, ITERATE), EPOCH, EPOCH[:1], 40, [], 1, id="one row of two"),
+    pytest.param("workers_started", (FORK, START, ITERATE), EPOCH, [], 24, [], 1, id="less than half as long"),
+    pytest.param("checkpoint", (SAVE,), [], [], 40, [], 2, id="the same silence, without a sample"),
+    pytest.param("checkpoint", (SAVE,), [], [], 40, [(9, 30)], 2, id="with the same line in it"),
+    pytest.param("checkpoint", (SAVE,), [], [], 40, [(9, 5)], 1, id="with another function in it"),
+    pytest.param("checkpoint", (SAVE,), [], [("aten::sort", 2, 30)], 40, [], 1, id="a long operator"),
+    pytest.param("checkpoint", (SAVE,), [], [("aten::sort", 2, 1)], 40, [], 1, id="a silence behind another operator"),
+])  # fmt: skip
+def test_an_iteration_without_a_sample_of_it_has_the_pause_that_looks_the_same(
+    cause: str, stack: tuple[CodePlace, ...], rows: list[Row], late: list[Row], length_ms: float,
+    other: list[tuple[int, int]], found: int,
+) -> None:  # fmt: skip
+    """Iteration 3 is sampled in its pause, 9 nowhere or, by `other`, in the same line (30 ms on) or another's (5)."""
+    loop, starts = uneven(rows, late, length_ms)
+    loop.look(starts[3] - 5)
+    loop.look(starts[3] + 15, *stack, TRAIN)
+    loop.look(starts[3] + 36)
+    for number, at in other:
+        loop.look(starts[number] + at, *((HELPER, TRAIN) if at == 5 else (TRAIN,)))
+    loop.look(starts[9] + 45)
+    (one,) = proven(loop)
+    assert (one.cause, one.iterations) == (cause, found)
+    assert one.time_ns == 30 * MS * found
 
 
 @pytest.mark.parametrize(("first", "found"), [(5, 8 * MS), (20, 0)])
