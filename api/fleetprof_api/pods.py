@@ -19,6 +19,9 @@ AGENT_ANNOTATION: Final = "fleetprof.io/agent"
 INJECTED_ANNOTATION: Final = "fleetprof.io/injected"
 """By the injection: the version that made the change."""
 
+WITHOUT_SIDECAR_ANNOTATION: Final = "fleetprof.io/without-sidecar"
+"""By the operator, on a pod that it let go on without its sidecar: why that had not started."""
+
 HUB_CA_ANNOTATION: Final = "fleetprof.io/hub-ca"
 
 REQUESTED_BY_ANNOTATION: Final = "fleetprof.io/requested-by"

@@ -75,6 +75,10 @@ class Metrics:
             "fleetprof_api_writes", "Writes to the Kubernetes API.", ["object"], registry=self.registry
         )
 
+        self.released_pods = Counter(
+            "fleetprof_pods_without_sidecar", "Pods that went on without their sidecar.", registry=self.registry
+        )
+
     def show_hub(self, hub: Hub) -> None:
         """Adds what `hub` is asked at each scrape."""
         self.registry.register(_Refusals(hub.refusals))

@@ -9,6 +9,7 @@ every unfinished capture to the next operator, with its ledger in the store.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
@@ -23,6 +24,7 @@ from fleetprof_operator.analyses.analyses import AnalyzerJobs
 from fleetprof_operator.analyses.service import AnalysesService
 from fleetprof_operator.assembly import bound_hub, make_analyses, make_leadership
 from fleetprof_operator.health import Health
+from fleetprof_operator.held_pods.patience import Patience
 from fleetprof_operator.hub.access.authentication import Authenticator
 from fleetprof_operator.hub.capture.environment import AnalysisOrder, Analyze
 from fleetprof_operator.hub.hub import Hub
@@ -190,6 +192,8 @@ class Operator:
             beside = [self._probe.run(), self._retention.run(), self._later_changes.run(), self.hub.history.run()]
             if isinstance(self._certificates, CertificateKeeper):
                 beside.append(self._certificates.run())
+            if self._settings.sidecar_patience_seconds:
+                beside.append(self._make_patience().run())
             for work in beside:
                 cleanup.callback(asyncio.create_task(work).cancel)
             self._obstacle, self._health.serves = "", True
@@ -206,6 +210,15 @@ class Operator:
         )
         heed_signals(stop)  # kopf has set its own, which do not bear a second signal
         await await_first_end(tasks)
+
+    def _make_patience(self) -> Patience:
+        return Patience(
+            self._cluster,
+            self._settings.sidecar_patience_seconds,
+            serves=self._territory.serves,
+            on_release=self._metrics.released_pods.inc,
+            clock=time.time_ns,
+        )
 
     def _find_obstacle(self) -> str:
         if self._leadership is not None and not self._leadership.held.is_set():

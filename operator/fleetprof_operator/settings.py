@@ -60,6 +60,7 @@ class Settings:
     alerts_listen: HostPort
     alerts_token_file: Path | None
     notifications: Path | None
+    sidecar_patience_seconds: int
     log_level: str
 
 
@@ -143,6 +144,12 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
         metavar="DIR",
         help="url, key and template of the webhook that is called after policies' captures",
     )
+    parser.setting(
+        "sidecar-patience-seconds",
+        default=0,
+        type=int,
+        help="how long pods wait for their sidecar to start before they go on without; 0: for good",
+    )
     parser.log_level()
     given = parser.parse_args(arguments)
     try:
@@ -165,6 +172,7 @@ def _check(given: argparse.Namespace) -> Settings:
         ("telemetry_interval_seconds", 0, 600),
         ("max_captures", 1, 10_000),
         ("max_captures_per_namespace", 1, 10_000),
+        ("sidecar_patience_seconds", 0, 86_400),
     ):
         value = getattr(given, flag)
         if not least <= value <= most:
@@ -206,6 +214,7 @@ def _check(given: argparse.Namespace) -> Settings:
         alerts_listen=_read_address("--alerts-listen", given.alerts_listen),
         alerts_token_file=Path(given.alerts_token_file) if given.alerts_token_file else None,
         notifications=Path(given.notifications) if given.notifications else None,
+        sidecar_patience_seconds=given.sidecar_patience_seconds,
         log_level=given.log_level,
     )
 

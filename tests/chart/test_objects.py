@@ -67,8 +67,8 @@ KINDS = {
         "RoleBinding": {"-fleetprof-certificates"},
         "ClusterRole": {"-fleetprof-webhook", "-fleetprof-certificates"},
         "ClusterRoleBinding": {"-fleetprof-webhook", "-fleetprof-certificates"},
-        "ValidatingAdmissionPolicy": {"-fleetprof-requester", "-fleetprof-certificates"},
-        "ValidatingAdmissionPolicyBinding": {"-fleetprof-requester", "-fleetprof-certificates"},
+        "ValidatingAdmissionPolicy": {f"-fleetprof-{part}" for part in ("requester", "certificates", "pods")},
+        "ValidatingAdmissionPolicyBinding": {f"-fleetprof-{part}" for part in ("requester", "certificates", "pods")},
         "MutatingWebhookConfiguration": {"-fleetprof"},
     },
     "no CRD": {

@@ -39,6 +39,8 @@ SERVED: Rights = {
     ("mpijobs.kubeflow.org", "get", ""),
     ("pytorchjobs.kubeflow.org", "get", ""),
 }
+GO_ON: Rights = (SERVED - {("pods", "get list watch", "")}) | {("pods", "get list patch watch", "")}
+"""And what lets pods go on without a sidecar that does not start, where a policy bounds that."""
 LEASES: Rights = {("leases.coordination.k8s.io", "list watch", "fleetprof")}
 LEASE: Rights = {("leases.coordination.k8s.io", "get patch", "fleetprof")}
 TOKENS: Rights = {("tokenreviews.authentication.k8s.io", "create", "")}
@@ -63,11 +65,11 @@ CERTIFICATES: Rights = {("secrets", "get patch", "fleetprof-tls")}
 @pytest.mark.parametrize(
     ("name", "roles"),
     [
-        ("S3", {"fleetprof-operator": SERVED | LEASES | TOKENS | GUARD, "fleetprof-operator-own": OWN} | IN_SYSTEM),
+        ("S3", {"fleetprof-operator": GO_ON | LEASES | TOKENS | GUARD, "fleetprof-operator-own": OWN} | IN_SYSTEM),
         ("no webhook", {"fleetprof-operator": SERVED | LEASES | TOKENS, "fleetprof-operator-own": OWN} | IN_SYSTEM),
         (
             "cert-manager",
-            {"fleetprof-operator": SERVED | LEASES | TOKENS | GUARD, "fleetprof-operator-own": OWN - CERTIFICATES}
+            {"fleetprof-operator": GO_ON | LEASES | TOKENS | GUARD, "fleetprof-operator-own": OWN - CERTIFICATES}
             | IN_SYSTEM,
         ),
         (
@@ -87,10 +89,14 @@ CERTIFICATES: Rights = {("secrets", "get patch", "fleetprof-tls")}
         (
             "owners",
             {
-                "fleetprof-operator": SERVED | LEASES | TOKENS | GUARD | {("pipelines.example.com", "get", "")},
+                "fleetprof-operator": GO_ON | LEASES | TOKENS | GUARD | {("pipelines.example.com", "get", "")},
                 "fleetprof-operator-own": OWN,
                 **IN_SYSTEM,
             },
+        ),
+        (
+            "pods that wait for good",
+            {"fleetprof-operator": SERVED | LEASES | TOKENS | GUARD, "fleetprof-operator-own": OWN} | IN_SYSTEM,
         ),
         ("no rights", {}),
     ],
@@ -218,7 +224,7 @@ def documented(table: str) -> set[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
-        ("In every namespace (a ClusterRole)", SERVED | LEASES | TOKENS | GUARD | OLD_GUARD),
+        ("In every namespace (a ClusterRole)", GO_ON | LEASES | TOKENS | GUARD | OLD_GUARD),
         ("In its own namespace", OWN),
         ("Where its Lease is", LEASE),
         ("### The webhook", QUOTAS | NODES),

@@ -34,6 +34,7 @@ NO_REPORT = 'fleetprof_requests_finished_total{reason="AnalysisFailed"}'
 NO_ROOM, INJECTED = 'fleetprof_webhook_pods_total{result="NoRoom"}', 'fleetprof_webhook_pods_total{result="Injected"}'
 OPEN = 'apiserver_admission_webhook_fail_open_count{name="pods.fleetprof.io"}'
 REFUSED, BAD = 'fleetprof_hub_refusals_total{kind="OverBudget"}', 'fleetprof_hub_refusals_total{kind="BadToken"}'
+NOT_STARTED = "fleetprof_pods_without_sidecar_total"
 LOST = "fleetprof_policy_alerts_lost_total"
 NOT_STORED, STORED = (f'fleetprof_telemetry_history_writes_total{{result="{r}"}}' for r in ("failed", "stored"))
 LOOKED = "fleetprof_webui_catalog_looked_timestamp_seconds"
@@ -108,6 +109,8 @@ CASES: list[tuple[str, dict[str, str], bool, str]] = [
     ("FleetprofReportsFail", {NO_REPORT: "5x120"}, False, "none lately"),
     ("FleetprofPodsNotInjected", {NO_ROOM: "0x100 3x20"}, True, "no room"),
     ("FleetprofPodsNotInjected", {INJECTED: "0+3x120", NO_ROOM: "3x120"}, False, "all lately"),
+    ("FleetprofSidecarsNotStarted", {NOT_STARTED: "0x100 3x20"}, True, "no image"),
+    ("FleetprofSidecarsNotStarted", {NOT_STARTED: "3x120"}, False, "none lately"),
     ("FleetprofWebhookFailsOpen", {OPEN: "0x110 2x10"}, True, "let through"),
     ("FleetprofWebhookFailsOpen", {OPEN: "2x120"}, False, "answered"),
     ("FleetprofHubRefuses", {REFUSED: "0+1x120"}, True, "a share is used up"),

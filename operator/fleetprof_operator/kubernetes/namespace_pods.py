@@ -14,7 +14,7 @@ from datetime import datetime
 from sys import intern
 from typing import Final
 
-from fleetprof_api.pods import INJECTED_ANNOTATION
+from fleetprof_api.pods import INJECTED_ANNOTATION, WITHOUT_SIDECAR_ANNOTATION
 
 from fleetprof_operator.kubernetes.cluster import Cluster, Json
 from fleetprof_operator.kubernetes.listing import Listing
@@ -32,12 +32,16 @@ _NAME: Final = "name of the pod"  # in place of a label: no label has a space
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenPod:
-    """The facts that are kept of a pod. `trouble` says why it, or its sidecar, does not run; "" where nothing tells."""
+    """The facts that are kept of a pod. `trouble` says why it, or its sidecar, does not run; "" where nothing tells.
+
+    `without_sidecar`: why it went on without the one that it had got; "" where it did not.
+    """
 
     uid: str
     name: str
     labels: Mapping[str, str]
     injected: bool
+    without_sidecar: str
     pending: bool
     terminating: bool
     trouble: str
@@ -197,12 +201,14 @@ def _change(shelf: _Shelf, pod: SeenPod, *, is_there: bool) -> None:
 
 def _read_facts(pod: Json) -> SeenPod:
     metadata, status = pod["metadata"], pod.get("status") or {}
+    annotations = metadata.get("annotations") or {}
     created = datetime.fromisoformat(metadata["creationTimestamp"])
     return SeenPod(
         uid=metadata["uid"],
         name=metadata["name"],
         labels={intern(key): value for key, value in (metadata.get("labels") or {}).items()},
-        injected=INJECTED_ANNOTATION in (metadata.get("annotations") or {}),
+        injected=INJECTED_ANNOTATION in annotations,
+        without_sidecar=str(annotations.get(WITHOUT_SIDECAR_ANNOTATION) or ""),
         pending=status.get("phase") == "Pending",
         terminating="deletionTimestamp" in metadata,
         trouble=explain(status),

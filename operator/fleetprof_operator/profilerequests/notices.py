@@ -30,9 +30,10 @@ def build_notice(
     now_unix_ns: int,
     *,
     about: str = "ProfileRequest",
+    version: str = "fleetprof.io/v1alpha1",
     mark: str = "",
 ) -> Json:
-    """The Event; `metadata` is the object's, `about` its kind, `kind` Normal or Warning."""
+    """The Event; `metadata` is the object's, `about` and `version` its kind, `kind` Normal or Warning."""
     mark = hashlib.sha256("/".join(filter(None, [metadata["uid"], reason, mark])).encode()).hexdigest()[:16]
     at = format_time(now_unix_ns)
     return {
@@ -40,7 +41,7 @@ def build_notice(
         "kind": "Event",
         "metadata": {"name": f"{metadata['name'][:_NAME]}.{mark}", "namespace": metadata["namespace"]},
         "involvedObject": {
-            "apiVersion": "fleetprof.io/v1alpha1",
+            "apiVersion": version,
             "kind": about,
             "name": metadata["name"],
             "namespace": metadata["namespace"],

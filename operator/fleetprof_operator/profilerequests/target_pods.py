@@ -87,7 +87,8 @@ def _tell(pod: SeenPod) -> Pod:
     return Pod(
         uid=pod.uid,
         name=pod.name,
-        injected=pod.injected,
+        injected=pod.injected and not pod.without_sidecar,
+        without_sidecar=pod.without_sidecar,
         pending=pod.pending,
         terminating=pod.terminating,
         trouble=pod.trouble,

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from fleetprof_api import __version__
+from fleetprof_api.pods import WITHOUT_SIDECAR_ANNOTATION
 from fleetprof_cli.doctor.check import Verdict
 from fleetprof_cli.kubernetes.doctor.observation import Observation, PodObservation, Unknown
 from fleetprof_cli.kubernetes.doctor.pod_checks import judge_pods
@@ -89,6 +90,16 @@ SILENT: list[tuple[str, Observation, str, str]] = [
         make_facts(with_status(state={"waiting": {"reason": "ImagePullBackOff", "message": "not found"}})),
         "its sidecar's image cannot be pulled: not found",
         "make registry.example/sidecar:1 reachable",
+    ),
+    (
+        "went on without a sidecar",
+        make_facts(
+            edit(
+                inject(PLAIN), a=lambda p: p["metadata"]["annotations"].update({WITHOUT_SIDECAR_ANNOTATION: "no image"})
+            )
+        ),
+        "went on without a sidecar: no image",
+        "start the job again",
     ),
     (
         "sidecar crashes",

@@ -185,6 +185,7 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         "webui.ingress.tlsSecret=ui-tls",
         r"webui.serviceAccount.annotations.eks\.amazonaws\.com/role-arn=arn:aws:iam::1:role/reader",
     ),
+    "pods that wait for good": (*S3, "sidecar.patienceSeconds=0"),
     "an image that is there first": (*S3, "sidecar.requireImage=true", "sidecar.prepull.enabled=true"),
     "another name": (*S3, "fullnameOverride=profiler"),
     "a site's own": (

@@ -11,7 +11,7 @@
   verbs: [patch]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch]
+  verbs: [get, list, {{ if include "fleetprof.sidecarPatience" . }}patch, {{ end }}watch]
 - apiGroups: [""]
   resources: [events]
   verbs: [create]

@@ -18,6 +18,13 @@ mutatingwebhookconfigurations/{{ include "fleetprof.name" . }}
 {{- end -}}
 {{- end }}
 
+{{/* For how many seconds pods wait for their sidecar; empty: for good, as no policy bounds what else could be changed. */}}
+{{- define "fleetprof.sidecarPatience" -}}
+{{- if and .Values.sidecar.patienceSeconds .Values.scope.cluster (include "fleetprof.hasPolicies" .) -}}
+{{ .Values.sidecar.patienceSeconds | int64 }}
+{{- end -}}
+{{- end }}
+
 {{/* CEL for what the annotation fleetprof.io/`note` of `of` (object, oldObject) says; '' where it has none. */}}
 {{- define "fleetprof.celNote" -}}
 (has({{ .of }}.metadata.annotations) && 'fleetprof.io/{{ .note }}' in {{ .of }}.metadata.annotations ? {{ .of }}.metadata.annotations['fleetprof.io/{{ .note }}'] : '')

@@ -14,6 +14,7 @@ from fleetprof_api.pods import (
     SHARED_VOLUME,
     SIDECAR_CONTAINER,
     SOCKET_DIRECTORY,
+    WITHOUT_SIDECAR_ANNOTATION,
     kineto_variables,
 )
 from fleetprof_operator.injection.pods.trainer_container import choose_trainer
@@ -61,6 +62,9 @@ def judge_pod(facts: PodObservation, around: Observation) -> Iterator[Check]:
     if version is None:
         yield _judge_missing(name, pod, around)
         return
+    if why := _annotations(pod).get(WITHOUT_SIDECAR_ANNOTATION):
+        yield Check(name, Verdict.FAIL, f"went on without a sidecar: {why}", "mend that, then start the job again")
+        return
     sidecar = _judge_sidecar(name, pod)
     yield sidecar
     if sidecar.verdict == Verdict.FAIL:
@@ -103,7 +107,7 @@ def _judge_sidecar(name: str, pod: Pod) -> Check:
     last = (mine.get("lastState") or {}).get("terminated") or {}
     if waiting.get("reason") in _NO_IMAGE:
         image = _sidecar(pod.get("spec") or {}).get("image", "")
-        advice = f"make {image} reachable for the node (registry, imagePullSecrets); the pod does not start without it"
+        advice = f"make {image} reachable for the node (registry, imagePullSecrets); the pod waits for it"
         return Check(name, Verdict.FAIL, f"its sidecar's image cannot be pulled: {waiting.get('message', '')}", advice)
     if waiting.get("reason") == "CrashLoopBackOff":
         message = " ".join(str(last.get("message") or "").split())[-_LAST_WORDS:]

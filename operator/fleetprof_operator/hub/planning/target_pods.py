@@ -17,7 +17,10 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """One pod that is not over. `trouble` says why it, or its sidecar, does not run, as far as that is known."""
+    """One pod that is not over. `trouble` says why it, or its sidecar, does not run, as far as that is known.
+
+    `without_sidecar`: why it went on without the sidecar that it had got, and so is not injected.
+    """
 
     uid: str
     name: str
@@ -25,6 +28,7 @@ class Pod:
     pending: bool = False
     terminating: bool = False
     trouble: str = ""
+    without_sidecar: str = ""
     created_unix_ns: int = 0
 
 
@@ -77,9 +81,11 @@ def find_missing(target: TargetPods, connected: Collection[str], what: str) -> M
     if pending:
         trouble = next((f": {p.name}: {p.trouble}" for p in pending if p.trouble), "")
         sentences.append(f"{len(pending)} of {_count(len(pods), 'pod')} {_are(pending)} pending{trouble}")
-    if bare:
+    if left := [p for p in bare if p.without_sidecar]:
+        sentences.append(f"{_name(left)} went on without a sidecar: {left[0].name}: {left[0].without_sidecar}")
+    if never := [p for p in bare if not p.without_sidecar]:
         sentences.append(
-            f"{_name(bare)} {_were(bare)} not injected: only pods that are made after the label "
+            f"{_name(never)} {_were(never)} not injected: only pods that are made after the label "
             "fleetprof.io/inject=true was set have a sidecar; start the job again"
         )
     if silent:

@@ -22,6 +22,13 @@ _DEFAULT_GRACE_S: Final = 30
 _LAST_WORDS_S: Final = 5
 _MOST_GRACE_S: Final = 120
 
+# Where the operator put the trainer's image in place of one that did not start (`held_pods`), there is no sidecar: the
+# shell sleeps until the pod ends.
+_COMMAND: Final = (
+    "command -v fleetprof-sidecar-supervisor >/dev/null && exec fleetprof-sidecar-supervisor; "
+    "trap 'exit 0' TERM; while sleep 3600 & wait $!; do :; done"
+)
+
 Resources = Mapping[str, Mapping[str, str]]
 
 
@@ -47,7 +54,7 @@ def make_container(
         "name": pods.SIDECAR_CONTAINER,
         "image": settings.image,
         "imagePullPolicy": settings.image_pull_policy,
-        "command": ["fleetprof-sidecar-supervisor"],
+        "command": ["/bin/sh", "-c", _COMMAND],
         "env": _make_environment(spec, workload, resources, settings, command_launches=runs_launcher(trainer)),
         "resources": {kind: dict(amounts) for kind, amounts in resources.items()},
         "securityContext": security,

@@ -47,6 +47,9 @@ def together(*targets: TargetPods) -> TargetPods:
         (together(pods("a"), pods("b", "c", injected=False)), ["a"], Missing(reason="NotInjected",
             message="pods b, c were not injected: only pods that are made after the label fleetprof.io/inject=true was "
             "set have a sidecar; start the job again")),
+        (pods("a", "b", injected=False, without_sidecar="no image", created_unix_ns=7), [],
+            Missing(reason="NotInjected", hopeless_since_unix_ns=7,
+                message="pods a, b went on without a sidecar: a: no image")),
         (pods("a", "b", "c", "d", "e"), ["a"], Missing(reason="SidecarsMissing",
             message="the sidecar of pods b, c, d and 1 more has not connected: is its container running, and can it "
             "reach the hub?")),

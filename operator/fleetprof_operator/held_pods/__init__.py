@@ -1,0 +1,1 @@
+"""Pods that the sidecar holds back, and how they go on without it."""
