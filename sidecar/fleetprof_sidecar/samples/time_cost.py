@@ -12,6 +12,7 @@ from typing import Final
 from fleetprof_api.ledger import TimeCost
 
 from fleetprof_sidecar.capture.process_capture import Terms
+from fleetprof_sidecar.samples.pace import keep_pace
 from fleetprof_sidecar.samples.rhythm import find_precedents
 
 _WARM_UP: Final = 2  # a process's first iterations load and compile: they are no example of the next ones
@@ -41,6 +42,7 @@ def measure_time(ends_unix_ns: Mapping[int, int], terms: Terms, written_unix_ns:
             after += end > written_unix_ns
             if begin < written_unix_ns:
                 settling.append(end - begin)
+    before = keep_pace(before)
     usual = median_low(before.values()) if before else terms.iteration_ns
     took = median_low(recorded) if recorded else 0
     own = find_precedents(before, took)

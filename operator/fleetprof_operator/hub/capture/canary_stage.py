@@ -115,7 +115,7 @@ async def _record_one(state: CaptureState, target: RankTarget, found: Resolution
     missed = earlier is not None and earlier.state is RankState.FAILED
     plan = make_plan([target.process], rules.ONE, now, patient=missed)
     steps_per_iteration = max(1, target.process.step.steps_per_iteration)
-    plan = rules.avoid_pause(plan, state.book.canary.known, state.canary_step, steps_per_iteration)
+    plan = rules.set_apart(plan, state.book.canary.known, state.canary_step, steps_per_iteration)
     state.canary_step = plan.first_step or 0
     entry = state.book.canary.begin(target, now)
     tries = state.book.canary.known.tries
@@ -164,7 +164,7 @@ async def _follow(state: CaptureState, run: CanaryRun) -> LedgerEntry | None:
                 text = f"canary: rank {entry.rank} has recorded, and made no iteration since: it pauses, or it hangs"
                 if waited >= _PAUSE_NS and state.book.wait_for("Canary", text, now):
                     state.note_change()
-                if waited >= _STEP_PATIENCE_NS + 5 * run.target.process.step.iteration_ns:
+                if waited >= _STEP_PATIENCE_NS + 5 * process.step.iteration_ns:
                     text = f"it has made no iteration in the {waited // SECOND_NS} s after its canary was recorded"
                     return state.book.canary.fail(entry, Reason.NOT_STEPPING, text, now)
         await state.wait(now + state.hub.settings.look_again_ns)

@@ -25,6 +25,7 @@ from fleetprof_operator.hub.storage.workload_costs import WorkloadRecord, find_c
 ONE: Final = Window(iterations=1)
 _MOST_MISSED: Final = 2
 _MOST_SLOW: Final = 5
+_APART: Final = 5  # iterations from one try to the next: two of these are touched by neither recording
 _HARDLY_EVER: Final = 1e-5
 _ID: Final = re.compile(r"(.+)-canary[0-9]+")
 _HARM: Final = (Reason.SLOWDOWN, Reason.PROCESS_KILLED, Reason.NO_MEMORY)
@@ -119,13 +120,19 @@ def can_repeat(canary: Canary, limit_percent: int) -> bool:
     return 0 < len(_list_slow(canary, limit_percent)) < _MOST_SLOW and not find_harm(canary, limit_percent)
 
 
-def avoid_pause(plan: Plan, canary: Canary, earlier_step: int, steps_per_iteration: int) -> Plan:
-    """An iteration later, where the plan would meet again the pause that the try before met at `earlier_step`."""
+def set_apart(plan: Plan, canary: Canary, earlier_step: int, steps_per_iteration: int) -> Plan:
+    """The plan with a later start, where it would tell no more than the try before, which began with `earlier_step`.
+
+    Between the two lie iterations that the job makes by itself, so that a change of its pace shows; and the pause that
+    the try before met is not met again.
+    """
     cost = canary.entry.time_cost if canary.entry is not None else None
-    if cost is None or plan.first_step is None or not earlier_step or not cost.rhythm_iterations:
+    if cost is None or plan.first_step is None or not earlier_step:
         return plan
-    meets = (plan.first_step - earlier_step) % (cost.rhythm_iterations * steps_per_iteration) == 0
-    return replace(plan, first_step=plan.first_step + steps_per_iteration) if meets and _was_due(cost) else plan
+    first = max(plan.first_step, earlier_step + _APART * steps_per_iteration)
+    rhythm = cost.rhythm_iterations * steps_per_iteration
+    meets = rhythm > 0 and (first - earlier_step) % rhythm == 0 and _was_due(cost)
+    return replace(plan, first_step=first + (steps_per_iteration if meets else 0))
 
 
 def say_unharmed(canary: Canary, limit_percent: int) -> str:

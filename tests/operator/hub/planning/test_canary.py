@@ -64,7 +64,7 @@ class Rank:
     def _record(self) -> None:
         ordered = len(self._ends) - 1
         plan = _plan(foretell(self._own, ordered))
-        first = rules.avoid_pause(plan, self.line.known, self._first, 1).first_step
+        first = rules.set_apart(plan, self.line.known, self._first, 1).first_step
         assert first is not None
         self._first = first
         self._run(first + 2, recorded=first)
@@ -172,6 +172,38 @@ def test_a_pause_that_keeps_its_rhythm_is_never_harm(period: int, beats: int, of
     assert not Rank(own, period * beats + offset).harm
 
 
+def turn(own: Own, at: int, factor: float) -> Own:
+    """A job whose pace changes for good at that iteration: other data, another stage of training, another batch."""
+    return lambda step: int(own(step) * (factor if step >= at else 1))
+
+
+def unsteady(usual_ns: int) -> Own:
+    return lambda step: int(usual_ns * Random(step).uniform(0.85, 1.2))
+
+
+PACES = [every(1, 0), every(1, 0, usual_ns=2 * S), every(5, 75 * MS), unsteady(25 * MS), unsteady(400 * MS)]
+
+
+@pytest.mark.parametrize("later", [-400, -100, -30, -10, -5, -1, 1])  # than the last step before the order
+@pytest.mark.parametrize("factor", [3.5, 10, 40])
+@pytest.mark.parametrize("own", PACES)
+def test_a_job_that_has_become_slower_is_not_harmed_by_that(own: Own, factor: float, later: int) -> None:
+    assert Rank(turn(own, 600 + later, factor), 600).harm == ""
+
+
+@pytest.mark.parametrize("later", [-400, -100, -30, -10])
+@pytest.mark.parametrize("factor", [0.25, 4])
+@pytest.mark.parametrize("own", [PACES[0], PACES[1], PACES[3], PACES[4]])
+def test_harm_is_measured_by_the_pace_that_the_job_has_now(own: Own, factor: float, later: int) -> None:
+    assert Rank(turn(own, 600 + later, factor), 600, harm=lambda length, _: 4 * length).harm
+
+
+@pytest.mark.parametrize("own", PACES)
+def test_a_job_that_is_slower_for_good_from_the_recording_on_is_harmed(own: Own) -> None:
+    recorded = foretell(own, 600)
+    assert Rank(turn(own, recorded, 10), 600).harm
+
+
 @pytest.mark.parametrize("length_ns", [20 * S, 100 * MS])
 def test_what_only_a_first_recording_takes_is_no_harm(length_ns: int) -> None:
     rank = Rank(every(1, 0), 100, harm=lambda length, number: length if number else length_ns)
@@ -253,7 +285,13 @@ def test_without_a_limit_nothing_is_harm() -> None:
     assert (rules.find_harm(canary, 0), rules.can_repeat(canary, 0)) == ("", False)
 
 
-@pytest.mark.parametrize(("first_step", "alike", "planned"), [(108, 128, 109), (107, 128, 107), (108, 1, 108)])
-def test_the_next_try_does_not_meet_the_same_pause_again(first_step: int, alike: int, planned: int) -> None:
+@pytest.mark.parametrize(
+    ("first_step", "alike", "planned"),
+    [
+        (108, 128, 109), (107, 128, 107), (108, 1, 108),
+        (103, 1, 105), (105, 128, 105),  # two iterations that the job makes by itself lie between
+    ],
+)  # fmt: skip
+def test_the_next_try_tells_more_than_the_one_before(first_step: int, alike: int, planned: int) -> None:
     canary = _canary(_cost(301 * MS, 285 * MS, alike, 128, 4))
-    assert rules.avoid_pause(_plan(first_step), canary, 100, 1).first_step == planned
+    assert rules.set_apart(_plan(first_step), canary, 100, 1).first_step == planned
