@@ -117,16 +117,21 @@ def test_hub_and_webhook_have_keys_of_their_own_and_nobody_mounts_an_authority_s
                     assert of_hub or owner == "fleetprof-webhook", owner
 
 
-def test_one_operator_at_a_time_and_two_webhooks_on_two_nodes() -> None:
+def test_one_operator_at_a_time_and_two_webhooks() -> None:
     objects = render()
     operator = objects.one("Deployment", "fleetprof-operator")["spec"]
     assert (operator["replicas"], operator["strategy"]) == (1, {"type": "Recreate"})
     webhook = objects.one("Deployment", "fleetprof-webhook")["spec"]
     assert webhook["replicas"] == 2
     assert webhook["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
-    (spread,) = webhook["template"]["spec"]["topologySpreadConstraints"]
+
+
+@pytest.mark.parametrize("part", ["operator", "webhook", "webui"])
+def test_replicas_go_to_nodes_of_their_own_if_possible(part: str) -> None:
+    made = render(OIDC).one("Deployment", f"fleetprof-{part}")["spec"]
+    (spread,) = made["template"]["spec"]["topologySpreadConstraints"]
     assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == ("kubernetes.io/hostname", "ScheduleAnyway")
-    assert spread["labelSelector"]["matchLabels"] == webhook["selector"]["matchLabels"]
+    assert spread["labelSelector"]["matchLabels"] == made["selector"]["matchLabels"]
 
 
 def test_no_budget_blocks_a_drain() -> None:

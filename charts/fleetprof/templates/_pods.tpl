@@ -23,29 +23,25 @@ tolerations:
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- if and .component .values.topologySpreadConstraints }}
+{{- with include "fleetprof.spread" . | trim }}
 topologySpreadConstraints:
-  {{- include "fleetprof.spread" . | trim | nindent 2 }}
+  {{- . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{/* A constraint that says of no pods is about the component's own: Kubernetes would count none. */}}
+{{/*
+How a component's pods are spread: as the values say, else replicas over nodes, as far as that goes. A constraint that says
+of no pods is about the component's own: Kubernetes would count none.
+*/}}
 {{- define "fleetprof.spread" -}}
+{{- if .component }}
 {{- $own := dict "matchLabels" (include "fleetprof.selectorLabels" (dict "root" .root "component" .component) | fromYaml) }}
-{{- range .values.topologySpreadConstraints }}
+{{- $overNodes := list (dict "maxSkew" 1 "topologyKey" "kubernetes.io/hostname" "whenUnsatisfiable" "ScheduleAnyway") }}
+{{- range .values.topologySpreadConstraints | default (ternary $overNodes list (hasKey .values "replicas")) }}
 {{- $each := ternary . (merge (deepCopy .) (dict "labelSelector" $own)) (hasKey . "labelSelector") }}
 - {{ toYaml $each | indent 2 | trim }}
 {{- end }}
 {{- end }}
-
-{{/* Replicas on nodes of their own, as far as that goes, where the values say nothing else. Takes what labels take. */}}
-{{- define "fleetprof.overNodes" -}}
-- maxSkew: 1
-  topologyKey: kubernetes.io/hostname
-  whenUnsatisfiable: ScheduleAnyway
-  labelSelector:
-    matchLabels:
-      {{- include "fleetprof.selectorLabels" . | nindent 6 }}
 {{- end }}
 
 {{/* Our images run as uid 65532, and as any other: it is left out where admission gives one (OpenShift). */}}

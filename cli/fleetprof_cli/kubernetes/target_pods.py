@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
-from fleetprof_api.pods import INJECTED_ANNOTATION
+from fleetprof_api.pods import INJECTED_ANNOTATION, WITHOUT_SIDECAR_ANNOTATION
 from fleetprof_api.process.kubernetes_errors import ApiRefused
 from fleetprof_api.request import Target
 from fleetprof_operator.kubernetes.owners import CannotFollow, Owners
@@ -94,4 +94,5 @@ def _say_ended(pods: Sequence[Pod]) -> str:
 
 
 def _injected(pods: Sequence[Pod]) -> bool:
-    return any(INJECTED_ANNOTATION in (pod["metadata"].get("annotations") or {}) for pod in pods)
+    notes = [pod["metadata"].get("annotations") or {} for pod in pods]
+    return any(INJECTED_ANNOTATION in note and WITHOUT_SIDECAR_ANNOTATION not in note for note in notes)

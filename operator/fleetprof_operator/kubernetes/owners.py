@@ -69,7 +69,7 @@ class Owners:
         version, kind, name = reference["apiVersion"], reference["kind"], reference["name"]
         root = f"/apis/{version}" if "/" in version else f"/api/{version}"
         try:
-            if version not in self._plurals:
+            if kind not in self._plurals.get(version, {}):  # a kind may be installed later
                 known = await self._cluster.get(root)
                 self._plurals[version] = {r["kind"]: r["name"] for r in known["resources"] if "/" not in r["name"]}
             resource = self._plurals[version].get(kind)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from fleetprof_api.pods import INJECTED_ANNOTATION
+from fleetprof_api.pods import INJECTED_ANNOTATION, WITHOUT_SIDECAR_ANNOTATION
 from fleetprof_api.request import Target
 from fleetprof_cli.kubernetes.connection import Connection
 from fleetprof_cli.kubernetes.target_pods import require_injected
@@ -14,8 +14,9 @@ TARGET = Target.model_validate({"workload": {"apiVersion": "batch/v1", "kind": "
 LABELS = {"batch.kubernetes.io/job-name": "llama"}
 
 
-def pod(name: str, phase: str, *, injected: bool = True) -> dict[str, Any]:
+def pod(name: str, phase: str, *, injected: bool = True, left: bool = False) -> dict[str, Any]:
     annotations = {INJECTED_ANNOTATION: "0.1.0"} if injected else {}
+    annotations |= {WITHOUT_SIDECAR_ANNOTATION: "no image"} if left else {}
     return {"metadata": {"name": name, "labels": LABELS, "annotations": annotations}, "status": {"phase": phase}}
 
 
@@ -26,6 +27,7 @@ def pod(name: str, phase: str, *, injected: bool = True) -> dict[str, Any]:
         ([pod("a", "Succeeded"), pod("b", "Succeeded")], "has ended: all of its pods are over (2 Succeeded)"),
         ([pod("a", "Succeeded"), pod("b", "Failed")], "has ended: all of its pods are over (1 Failed, 1 Succeeded)"),
         ([pod("a", "Running", injected=False)], "none of the 1 pods of Job/llama has the fleetprof sidecar"),
+        ([pod("a", "Running", left=True)], "none of the 1 pods of Job/llama has the fleetprof sidecar"),
         # What ran before with a sidecar says nothing of what runs now.
         ([pod("a", "Failed"), pod("b", "Running", injected=False)], "none of the 1 pods of Job/llama has"),
         ([pod("a", "Failed"), pod("b", "Pending")], ""),

@@ -72,12 +72,13 @@ class FakeApi:
     def __init__(self, objects: dict[str, list[Any]], refused: dict[str, int] | None = None) -> None:
         self.objects = objects
         self.refused = refused or {}
+        self.kinds = "ABCD"
         self.read: list[str] = []
 
     async def get(self, path: str, *, metadata_only: bool = False) -> Any:
         parts = path.split("/")
         if "namespaces" not in parts:
-            return {"resources": [{"kind": k, "name": f"{k.lower()}s"} for k in "ABCD"] + [
+            return {"resources": [{"kind": k, "name": f"{k.lower()}s"} for k in self.kinds] + [
                 {"kind": "A", "name": "as/status"}]}  # fmt: skip
         assert metadata_only
         kind, name = parts[-2][:-1].upper(), parts[-1]
@@ -114,6 +115,14 @@ async def test_owners_are_followed_upwards(references: Any, objects: Any, leads:
     assert await owners.lead_to(references, TARGET) is leads
     assert await owners.lead_to(references, TARGET) is leads
     assert api.read == reads  # each once, however many pods it has
+
+
+async def test_a_kind_that_is_installed_meanwhile_is_found() -> None:
+    api = FakeApi({"A/x": [], "E/y": [UP]})
+    owners = Owners(cast("Cluster", api), "team")
+    assert await owners.lead_to([owner("A", "x")], TARGET) is False
+    api.kinds += "E"
+    assert await owners.lead_to([owner("E", "y")], TARGET) is True
 
 
 async def test_the_way_upwards_is_bounded() -> None:
