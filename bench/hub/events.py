@@ -15,14 +15,15 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
 
-from figures import Figure, quantile
-from fleetprof_api.hub import hub_pb2 as pb
-from fleetprof_api.request import parse_request
-from fleetprof_operator.hub.hub import Hub
-from fleetprof_operator.hub.sidecars.messages import parse_message
-from fleetprof_store.memory import MemoryStore
+from figures import Figure, quantile  # noqa: E402
+from fleetprof_api.hub import hub_pb2 as pb  # noqa: E402
+from fleetprof_api.request import parse_request  # noqa: E402
+from fleetprof_operator.hub.hub import Hub  # noqa: E402
+from fleetprof_operator.hub.sidecars.messages import parse_message  # noqa: E402
+from harness.memory_store import MemoryStore  # noqa: E402
 
 RANKS = 10_000
 RANKS_EACH = 8

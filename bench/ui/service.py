@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tests")]
 
 from fleetprof_store.base import ObjectInfo, StoreError  # noqa: E402
-from fleetprof_store.memory import MemoryStore  # noqa: E402
 from fleetprof_webui.local import serve_locally  # noqa: E402
+from harness.memory_store import MemoryStore  # noqa: E402
 
 
 class SilentStore(MemoryStore):

@@ -18,7 +18,7 @@ from fleetprof.profile import Profile
 from fleetprof_analyzer.capture.store import analyze_capture
 from fleetprof_api import keys
 from fleetprof_api.report.report import Rank, Report, TimeBreakdown
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 from harness.traces.planted.jobs import PlantedJob
 from harness.traces.planted.shapes import JobShape, PlantedFault
 from harness.traces.planted.traces import plant, plant_capture

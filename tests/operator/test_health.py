@@ -11,7 +11,7 @@ from fleetprof_operator.hub.storage import store_probe
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
 from fleetprof_operator.hub.storage.store_probe import StoreProbe
 from fleetprof_store.base import Store, StoreError
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 
 
 class ProbedStore(MemoryStore):

@@ -19,9 +19,9 @@ from fleetprof_operator.metrics import ENDS, RESULTS, STATES, Metrics
 from fleetprof_operator.policies.assembly import Policies
 from fleetprof_operator.profilerequests.requesters import Requesters
 from fleetprof_operator.settings import read_settings
-from fleetprof_store.memory import MemoryStore
 from harness.kubernetes.api_server import ApiServer
 from harness.kubernetes.request_ground import RequestGround, message
+from harness.memory_store import MemoryStore
 from prometheus_client import generate_latest
 
 ROOT = Path(__file__).parents[2]

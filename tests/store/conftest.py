@@ -12,7 +12,7 @@ import urllib3
 from fleetprof_operator.hub.storage.uploads import serve_uploads
 from fleetprof_store.base import PartGrant, Store, StoreError
 from fleetprof_store.directory import DirectoryStore
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 
 
 @pytest.fixture

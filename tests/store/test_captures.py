@@ -5,7 +5,7 @@ import pytest
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
 from fleetprof_store.captures import NoSuchCapture, find_capture, read_captures
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 
 CAPTURES = (
     ("u-old", "llama", 1),

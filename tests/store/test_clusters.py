@@ -9,7 +9,7 @@ from fleetprof_api import keys
 from fleetprof_store.base import NotFound, StoreError, UploadPart
 from fleetprof_store.clusters import ClustersStore
 from fleetprof_store.location import parse_location
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 
 OBJECTS = (
     "v1/team/old/ledger.json",

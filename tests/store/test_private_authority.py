@@ -25,8 +25,8 @@ from fleetprof_sidecar.hub.address import HubAddress
 from fleetprof_sidecar.hub.link import PROTOCOL_VERSION
 from fleetprof_sidecar.obstacles import Obstacles
 from fleetprof_store.base import StoreError, UploadPart
-from fleetprof_store.memory import MemoryStore
 from fleetprof_store.s3.store import S3Store
+from harness.memory_store import MemoryStore
 
 pytestmark = pytest.mark.s3
 

@@ -9,7 +9,7 @@ import pytest
 import urllib3
 from fleetprof_store.base import NotFound, PartGrant, SigningStore, StoreError, UploadPart
 from fleetprof_store.directory import DirectoryStore
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 
 KEY = "v1/team/a/report.json"
 Send = Callable[[PartGrant, bytes | None], tuple[int, bytes]]

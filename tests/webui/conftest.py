@@ -12,7 +12,6 @@ import pytest
 from fleetprof_analyzer.capture.store import analyze_capture
 from fleetprof_api import keys
 from fleetprof_api.ledger import Condition, Ledger, LedgerEntry, RankState, Reason
-from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.access.local import LocalAccess
 from fleetprof_webui.app import create_application
 from fleetprof_webui.catalog.catalog import Catalog
@@ -20,6 +19,7 @@ from fleetprof_webui.catalog.database import open_database, sqlite_url
 from fleetprof_webui.reports.reading import ReportReader
 from fleetprof_webui.service import CaptureRequests, Service
 from fleetprof_webui.telemetry.prometheus import Prometheus
+from harness.memory_store import MemoryStore
 from harness.postgres.server import PostgresServer, run_postgres
 from starlette.testclient import TestClient
 

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from fleetprof_api import keys
 from fleetprof_api.report.report import read_report
-from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.openapi import list_models
 from fleetprof_webui.requests.detail import read_detail
+from harness.memory_store import MemoryStore
 from starlette.testclient import TestClient
 from webui.conftest import BEGAN, SECOND, WRITE
 

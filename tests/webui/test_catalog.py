@@ -13,7 +13,6 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from fleetprof_api import keys
 from fleetprof_store.base import ObjectInfo, StoreError
-from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import CatalogUnusable, migration_config, open_database, sqlite_url
 from fleetprof_webui.catalog.fleet import FleetQuery
@@ -21,6 +20,7 @@ from fleetprof_webui.catalog.ingestion import Changes
 from fleetprof_webui.catalog.requests import RequestQuery
 from fleetprof_webui.catalog.schema import metadata
 from fleetprof_webui.problems import RequestRefused
+from harness.memory_store import MemoryStore
 from sqlalchemy import inspect, text
 from webui.conftest import make_ledger, put_ledger, request_document
 

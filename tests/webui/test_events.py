@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from fleetprof_api import keys
 from fleetprof_api.ledger import RankState
-from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.models.requests import LedgerChange
 from fleetprof_webui.requests import events
 from fleetprof_webui.requests.events import stream_changes
+from harness.memory_store import MemoryStore
 from starlette.testclient import TestClient
 from webui.conftest import make_ledger, put_ledger
 

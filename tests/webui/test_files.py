@@ -7,7 +7,7 @@ import pytest
 from fleetprof_api import keys
 from fleetprof_api.tables import list_tables
 from fleetprof_store.base import StoreError
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 from starlette.testclient import TestClient
 
 FILES = "/reports/team-a/slow/files"

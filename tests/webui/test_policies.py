@@ -12,11 +12,11 @@ from fleetprof_api import keys
 from fleetprof_api.policy.stored import MOST_BYTES, InvalidPolicies, read_policies
 from fleetprof_api.telemetry.history import POINTS, STEP_NS, NamespaceDay, WorkloadDay, write_day
 from fleetprof_store.base import ObjectInfo, StoreError
-from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import open_database, sqlite_url
 from fleetprof_webui.policies.reading import StoredPolicies, find_policy
 from fleetprof_webui.telemetry.jobs import JobsOfTheDay
+from harness.memory_store import MemoryStore
 from webui.conftest import Site
 
 END = 4_000_000_200 * 10**9

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from fleetprof_api import keys
 from fleetprof_api.telemetry.history import POINTS, STEP_NS, NamespaceDay, WorkloadDay, write_day
-from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.telemetry.prometheus import (
     Prometheus,
     PrometheusFailed,
@@ -19,6 +18,7 @@ from fleetprof_webui.telemetry.prometheus import (
     make_query,
 )
 from harness.http_answers import answering
+from harness.memory_store import MemoryStore
 from harness.prometheus import find_program, run_prometheus
 from webui.conftest import Site
 

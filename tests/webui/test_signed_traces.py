@@ -9,7 +9,6 @@ from urllib.parse import parse_qs, urlsplit
 import boto3
 import pytest
 from fleetprof_store.base import PartGrant
-from fleetprof_store.memory import MemoryStore
 from fleetprof_store.s3.store import S3Store
 from fleetprof_webui.access.local import LocalAccess
 from fleetprof_webui.app import create_application
@@ -18,6 +17,7 @@ from fleetprof_webui.catalog.database import open_database, sqlite_url
 from fleetprof_webui.cluster.main import set_up_logs
 from fleetprof_webui.reports.reading import ReportReader
 from fleetprof_webui.service import Service
+from harness.memory_store import MemoryStore
 from starlette.testclient import TestClient
 
 from .conftest import HOST, ORIGIN, WRITE

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fleetprof_api import keys
 from fleetprof_api.telemetry.history import STEP_NS, NamespaceDay, WorkloadDay, write_day
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 from webui.conftest import Site
 
 END = 1_800_000_000 * 10**9

@@ -15,7 +15,7 @@ from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import TraceMetadata
 from fleetprof_api import keys
 from fleetprof_api.report.report import Problem, Report, json_schema, read_report
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 from harness.traces.planted.traces import plant, plant_capture
 from hypothesis import given
 from hypothesis import strategies as st

@@ -21,7 +21,7 @@ from fleetprof_api import keys
 from fleetprof_api.report.report import Report
 from fleetprof_api.samples import MOST_BYTES
 from fleetprof_store.directory import DirectoryStore
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 from harness.traces.planted.traces import plant_capture
 
 pytestmark = pytest.mark.attack

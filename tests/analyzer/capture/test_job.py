@@ -21,8 +21,8 @@ from fleetprof_api import keys
 from fleetprof_api.report.report import Report, read_report, write_report
 from fleetprof_store.base import ObjectInfo, StoreError
 from fleetprof_store.directory import DirectoryStore
-from fleetprof_store.memory import MemoryStore
 from harness import forked
+from harness.memory_store import MemoryStore
 from harness.traces.planted.traces import plant_capture
 
 ROOT = Path(__file__).parents[3]

@@ -25,7 +25,7 @@ from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api import keys
 from fleetprof_api.report.report import Report, read_report, write_report
 from fleetprof_api.samples import RankSamples
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 from harness.traces.kept_traces import traces_in
 from harness.traces.planted.ranks import PlantedRank, write_ranks
 from harness.traces.planted.traces import plant_capture

@@ -13,7 +13,7 @@ from fleetprof_analyzer.job.whole_traces import MOST, choose_whole_traces
 from fleetprof_analyzer.rank.stored_summary import unpack_summary
 from fleetprof_api import keys
 from fleetprof_api.report.report import Rank, TimeBreakdown
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 from harness.traces.planted.traces import plant_capture
 
 

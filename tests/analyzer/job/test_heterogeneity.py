@@ -15,7 +15,7 @@ from fleetprof_api import keys
 from fleetprof_api.report.heterogeneity import Box, Heterogeneity, RankTable
 from fleetprof_api.report.report import Iteration, Rank, Report, TimeBreakdown, write_report
 from fleetprof_api.report.report_tables import Stages, StageTime
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 from harness.traces.kept_traces import traces_in
 from harness.traces.planted.traces import plant_capture
 from hypothesis import given

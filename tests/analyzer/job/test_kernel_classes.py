@@ -21,7 +21,7 @@ from fleetprof_api import keys
 from fleetprof_api.kernel_class import KernelClass, contains, find_class, read_kernel_classes
 from fleetprof_api.report.report import Rank, Report
 from fleetprof_api.request import InvalidRequest, load_kernel_classes
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 from harness.traces.planted.traces import plant_capture
 from hypothesis import given
 from hypothesis import strategies as st

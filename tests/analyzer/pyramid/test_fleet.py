@@ -9,7 +9,7 @@ from fleetprof_api import keys
 from fleetprof_api.report.report import Iteration, Rank, Report, TimeBreakdown
 from fleetprof_api.report.stragglers import Straggler, Stragglers
 from fleetprof_store.base import StoreError
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 from harness.timelines.timeline_reader import FleetFile, RankFile
 from harness.traces.planted.traces import plant_capture
 

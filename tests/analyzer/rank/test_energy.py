@@ -10,7 +10,7 @@ from fleetprof_analyzer.capture.store import analyze_capture
 from fleetprof_analyzer.rank.measures.energy import LONGEST_GAP_NS, Energies, measure_energy
 from fleetprof_api import keys
 from fleetprof_api.samples import DeviceColumns
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 from harness.traces.planted.traces import plant_capture
 from hypothesis import given
 from hypothesis import strategies as st

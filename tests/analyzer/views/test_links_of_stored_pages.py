@@ -12,7 +12,7 @@ from fleetprof_api import keys
 from fleetprof_api.report.report import RequestInfo
 from fleetprof_store.base import Store
 from fleetprof_store.directory import DirectoryStore
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 from harness.reference.written_reports import job
 from harness.traces.planted.traces import plant_capture
 

@@ -15,7 +15,7 @@ from fleetprof_analyzer.words.exposed_communication import say_bubbles
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason, RecordingCost
 from fleetprof_api.report.report import Problem, Report
 from fleetprof_api.report.stragglers import PipelineBubbles, Stragglers
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 from harness.traces.planted.traces import plant_capture
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\x1b[31m\u202e{{ 7*7 }}"

@@ -16,9 +16,9 @@ from fleetprof_operator.policies.stored_policies import PolicyWriter
 from fleetprof_operator.policies.triggers.alerts import FiringAlert
 from fleetprof_operator.policies.triggers.figures import Job, JobFigures
 from fleetprof_store.base import StoreError
-from fleetprof_store.memory import MemoryStore
 
 from harness.kubernetes.documents.policies import with_value
+from harness.memory_store import MemoryStore
 
 SECOND = 10**9
 Json = dict[str, Any]

@@ -26,8 +26,8 @@ from fleetprof_operator.hub.access.bucket import TokenBucket
 from fleetprof_store.base import NotFound, StoreError
 from fleetprof_store.directory import DirectoryStore
 from fleetprof_store.granted import GrantedStore
-from fleetprof_store.memory import MemoryStore
 from harness.kubernetes.memory_cluster import MemoryCluster
+from harness.memory_store import MemoryStore
 from harness.traces.planted.traces import plant_capture
 
 OURS = "fleetprof-system"

@@ -15,8 +15,8 @@ from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.server import RunningServer, serve
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_store.base import StoreError
-from fleetprof_store.memory import MemoryStore
 from harness.hub.scripted_sidecar import MS, PATIENCE_S, TOKEN, ScriptedSidecar, make_process, make_request
+from harness.memory_store import MemoryStore
 
 __all__ = ["MS", "PATIENCE_S", "TOKEN", "ScriptedSidecar", "make_process", "make_request"]
 

@@ -13,8 +13,8 @@ from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.sidecars.messages import parse_message
 from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord
-from fleetprof_store.memory import MemoryStore
 from harness.hub.scripted_sidecar import make_process, make_request
+from harness.memory_store import MemoryStore
 
 EACH = 8
 FEW, MANY = 160, 640

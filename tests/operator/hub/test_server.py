@@ -18,8 +18,8 @@ from fleetprof_operator.hub.access.authentication import Principal
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.server import ServerTls, serve
 from fleetprof_operator.hub.sidecars.messages import ProtocolError, parse_message
-from fleetprof_store.memory import MemoryStore
 from harness.identity.keys import make_certificate
+from harness.memory_store import MemoryStore
 from hypothesis import given
 from hypothesis import strategies as st
 

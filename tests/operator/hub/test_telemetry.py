@@ -12,8 +12,8 @@ from fleetprof_api.hub.hub_pb2_grpc import CapturesStub
 from fleetprof_api.telemetry.figures import FleetFigures
 from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.sidecars.messages import ProtocolError, parse_message
-from fleetprof_store.memory import MemoryStore
 from harness.hub.telemetry_reports import EVERY_LABEL, rank, record, report
+from harness.memory_store import MemoryStore
 
 
 async def ask(ground: Any, workload: str) -> FleetFigures:

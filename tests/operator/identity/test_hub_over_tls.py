@@ -19,8 +19,8 @@ from fleetprof_operator.identity.token_review import TokenReviews
 from fleetprof_sidecar.hub.address import HubAddress
 from fleetprof_sidecar.hub.link import PROTOCOL_VERSION, HubLink
 from fleetprof_sidecar.hub.outbox import Outbox
-from fleetprof_store.memory import MemoryStore
 from harness.kubernetes.scripted_cluster import ScriptedCluster
+from harness.memory_store import MemoryStore
 
 NAME = "fleetprof-hub.fleetprof-system.svc"
 POD = {

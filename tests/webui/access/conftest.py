@@ -13,7 +13,6 @@ import pytest
 from fleetprof_api import keys
 from fleetprof_api.ledger import Condition, Ledger
 from fleetprof_store.base import Store
-from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import open_database, sqlite_url
 from fleetprof_webui.cluster.settings import read_settings
@@ -21,6 +20,7 @@ from fleetprof_webui.cluster.site import ClusterSite, make_site
 from fleetprof_webui.kubernetes_api import KubernetesApi
 from harness.identity.provider import CLIENT, SECRET, Issuer, run_provider
 from harness.kubernetes.api_server import ApiServer, serve_requests
+from harness.memory_store import MemoryStore
 from starlette.testclient import TestClient
 
 PUBLIC = "https://fleetprof.example.com"

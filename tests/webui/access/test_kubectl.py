@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.access.kubectl import KubectlSignIn
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import open_database, sqlite_url
@@ -17,6 +16,7 @@ from fleetprof_webui.cluster.settings import read_settings
 from fleetprof_webui.cluster.site import make_site
 from fleetprof_webui.kubernetes_api import KubernetesApi
 from harness.kubernetes.api_server import ApiServer
+from harness.memory_store import MemoryStore
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.testclient import TestClient

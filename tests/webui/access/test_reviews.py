@@ -5,12 +5,12 @@ from http import HTTPStatus
 
 import pytest
 from fleetprof_api.process.kubernetes_errors import ApiUnreachable
-from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.access.reviews import AT_ONCE, NO_S, YES_S, Reviews
 from fleetprof_webui.access.subject import Subject
 from fleetprof_webui.kubernetes_api import Json, KubernetesApi
 from fleetprof_webui.problems import RequestRefused
 from fleetprof_webui.requests.events import stream_changes
+from harness.memory_store import MemoryStore
 
 ANN = Subject("ann", ("team",))
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from fleetprof_api import keys
 from fleetprof_store.base import StoreError
-from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.catalog import ingestion
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import open_database, sqlite_url
 from fleetprof_webui.catalog.requests import RequestQuery
+from harness.memory_store import MemoryStore
 from sqlalchemy import Engine
 from sqlalchemy import exc as sql
 

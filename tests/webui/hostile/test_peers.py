@@ -11,6 +11,7 @@ import pytest
 from fleetprof_webui import local
 from fleetprof_webui.listener import peers
 from fleetprof_webui.listener.peers import find_listener, is_of_this_user
+from harness.repository import ROOT
 
 STRANGER = 12345
 BECOME = "os.setgroups([]); os.setgid(12345); os.setuid(12345)\n"
@@ -43,7 +44,7 @@ def squatted() -> Iterator[int]:
 def test_another_user_is_not_heard_whatever_cookie_they_have(tmp_path: Path) -> None:
     program = (
         "import asyncio, pathlib, subprocess, sys\n"
-        "from fleetprof_store.memory import MemoryStore\n"
+        "from harness.memory_store import MemoryStore\n"
         "from fleetprof_webui.catalog.database import sqlite_url\n"
         "from fleetprof_webui.local import serve_locally\n"
         "async def main():\n"
@@ -61,7 +62,7 @@ def test_another_user_is_not_heard_whatever_cookie_they_have(tmp_path: Path) -> 
     own = ASK.replace(BECOME, "")
     ran = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path), own, ASK],
-        capture_output=True, text=True, timeout=100, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")}, capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
     mine, strangers = ran.stdout.split()
     assert mine == "200", ran.stderr

@@ -22,11 +22,11 @@ from fleetprof_api import keys
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report import Report, Series, read_report, write_report
 from fleetprof_api.telemetry.history import POINTS, NamespaceDay, WorkloadDay, write_day
-from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.catalog.database import sqlite_url
 from fleetprof_webui.local import LocalSite, serve_locally
 from fleetprof_webui.pages import STATIC
 from harness.browser import PATIENCE_MS, miss, run_chromium
+from harness.memory_store import MemoryStore
 from harness.reports.large_job import enlarge
 from harness.timelines.timeline_files import make_trace, write_trace
 from harness.traces.launches import FAST, SLOW, on, write_launches

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger, RankState
-from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.local import LocalSite
+from harness.memory_store import MemoryStore
 from playwright.sync_api import Browser, Page, expect
 
 from .looking import PERFETTO, REPORT, STREAMS, open_whole, rows_of

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from fleetprof_api import keys
 from fleetprof_store.base import StoreError
-from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.catalog.catalog import Catalog
+from harness.memory_store import MemoryStore
 from playwright.sync_api import Page, expect
 from sqlalchemy.exc import OperationalError
 

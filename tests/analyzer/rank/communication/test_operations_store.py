@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from fleetprof_analyzer.capture.store import analyze_capture, merge_capture, summarise_ranks
 from fleetprof_api import keys
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 from harness.traces.planted.jobs import PlantedJob
 from harness.traces.planted.shapes import JobShape, PlantedFault
 from harness.traces.planted.traces import plant_capture

@@ -19,7 +19,7 @@ from fleetprof_operator.hub.hub import Hub
 from fleetprof_operator.hub.server import RunningServer, serve
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.sidecars.stream_seats import DIALS_AT_ONCE, MOST_OF_POD
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 
 PATIENCE_S = 90
 

@@ -22,8 +22,8 @@ from fleetprof_operator.hub.telemetry.exposition import MOST_WORKLOADS
 from fleetprof_operator.hub.telemetry.history import TelemetryHistory
 from fleetprof_operator.hub.telemetry.stored_history import StoredHistory
 from fleetprof_store.base import StoreError
-from fleetprof_store.memory import MemoryStore
 from harness.hub.telemetry_reports import rank, record, report
+from harness.memory_store import MemoryStore
 
 T = 6_000_000 * STEP_NS  # the beginning of a step
 BUSY = "gpu_busy_ratio"

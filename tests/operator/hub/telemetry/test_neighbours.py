@@ -14,7 +14,7 @@ from fleetprof_operator.hub.telemetry.exposition import MOST_RANKS, MOST_WORKLOA
 from fleetprof_operator.hub.telemetry.fair_shares import share_fairly
 from fleetprof_operator.hub.telemetry.history import TelemetryHistory
 from fleetprof_operator.hub.telemetry.snapshot import take_snapshot
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 
 RANKS = 40
 PODS = 20

@@ -14,7 +14,7 @@ from fleetprof_analyzer.rank.measures.stages.labels import Label
 from fleetprof_analyzer.rank.summary import TraceFindings
 from fleetprof_api import keys
 from fleetprof_api.report.report import read_report
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 from harness.timelines.timeline_files import make_trace
 from playwright.sync_api import Page, expect
 

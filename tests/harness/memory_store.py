@@ -1,4 +1,4 @@
-"""The object store's in-memory twin: what unit tests of the hub and the analyzer run on.
+"""An object store in memory, which tests of the hub, the analyzer and the web UI run on.
 
 Guarantees: the same promises as every store (`base`); grants are `memory://` URLs that `receive` takes in place of a
 server's PUT, with size, checksum and expiry enforced. Thread-safe.
