@@ -1,7 +1,7 @@
 """Makes what follows from the types of our kinds, and writes it where it belongs (see `main`).
 
-Of each kind the CRD, the chart's template of it, and rules and fields in its page of docs/; of a request also the types
-that read a stored one without pydantic. `--check` writes nothing and fails when something is stale. Run by
+Of each kind the CRD, the chart's template of it, rules and fields in its page of docs/, and the types that read what is
+stored of it. `--check` writes nothing and fails when something is stale. Run by
 `make generate`, checked by `make lint`.
 """
 
@@ -13,16 +13,19 @@ from fleetprof_crds.definition import find_schema, make_definition
 from fleetprof_crds.definition_file import write_file, write_template
 from fleetprof_crds.fields_page import write_page
 from fleetprof_crds.kinds import POLICY, REQUEST
-from fleetprof_crds.stored_request import write_stored_request
+from fleetprof_crds.stored_types import STORED_POLICY_STATUS, STORED_REQUEST, write_stored
 
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = {REQUEST: ROOT / "docs/request.md", POLICY: ROOT / "docs/policy.md"}
-STORED: Final = ROOT / "api/fleetprof_api/stored_request.py"
+STORED: Final = {
+    ROOT / "api/fleetprof_api/stored_request.py": STORED_REQUEST,
+    ROOT / "api/fleetprof_api/policy/stored_status.py": STORED_POLICY_STATUS,
+}
 
 
 def main() -> None:
     """Generates in place, or compares with what is there."""
-    made = {STORED: write_stored_request()}
+    made = {path: write_stored(kind) for path, kind in STORED.items()}
     for kind, page in PAGES.items():
         definition = make_definition(kind)
         made[ROOT / f"crds/fleetprof.io_{kind.plural}.yaml"] = write_file(definition, kind.source)

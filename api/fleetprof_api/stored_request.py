@@ -1,4 +1,4 @@
-"""What the analyzer reads of a stored request. Made from fleetprof_api.request by crds/generate.py: change that one."""
+"""What is read of a stored request. Made from fleetprof_api.request by crds/generate.py: change that one."""
 
 import msgspec
 

@@ -63,6 +63,21 @@ class PolicyCapture(StatusPart):
     headline: str | None = Field(default=None, max_length=512, description="What the report says first.")
     report_url: str | None = Field(default=None, alias="reportURL", max_length=2048, description="Where the report is.")
 
+    @property
+    def fired_unix_ns(self) -> int:
+        """When it fired."""
+        return _to_unix_ns(self.fired_time)
+
+    @property
+    def completed_unix_ns(self) -> int:
+        """When its request ended; 0 while it goes on."""
+        return _to_unix_ns(self.completion_time) if self.completion_time is not None else 0
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing of it runs any more."""
+        return self.mode is Mode.DRY_RUN or self.completion_time is not None
+
 
 class PolicySuppression(StatusPart):
     """Triggers that fired for one job and made no capture, for one reason."""
@@ -111,3 +126,7 @@ class PolicyStatus(StatusPart):
         max_length=MOST_SUPPRESSIONS,
         description="The latest triggers that made no capture, the newest last; alike ones are one entry.",
     )
+
+
+def _to_unix_ns(time: datetime) -> int:
+    return int(time.timestamp()) * 10**9

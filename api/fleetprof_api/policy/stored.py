@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
+from fleetprof_api.policy.stored_status import PolicyStatus
+
 MOST_BYTES: Final = 16 << 20
 _VERSION: Final = 1
 
@@ -16,60 +18,12 @@ class InvalidPolicies(ValueError):
     """No document of policies that this fleetprof reads; the message says why."""
 
 
-class StoredPolicyCapture(msgspec.Struct, frozen=True, rename="camel"):
-    """An entry of `status.captures` (docs/policy.md#status)."""
-
-    request: str
-    workload: str
-    trigger: str
-    cause: str
-    fired_time: str
-    mode: str = "Capture"
-    completion_time: str = ""
-    result: str = ""
-    headline: str = ""
-    uid: str = ""  # of the request, once it is made
-
-
-class StoredSuppression(msgspec.Struct, frozen=True, rename="camel"):
-    """An entry of `status.suppressions`."""
-
-    workload: str
-    trigger: str
-    reason: str
-    message: str
-    count: int
-    first_time: str
-    last_time: str
-
-
-class StoredCondition(msgspec.Struct, frozen=True):
-    """An entry of `status.conditions`."""
-
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
-
-
-class StoredStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """What a policy has done."""
-
-    fired: int = 0
-    captured: int = 0
-    suppressed: int = 0
-    last_fired_time: str = ""
-    captures: list[StoredPolicyCapture] = []
-    suppressions: list[StoredSuppression] = []
-    conditions: list[StoredCondition] = []
-
-
 class StoredPolicy(msgspec.Struct, frozen=True):
     """One policy: its name, its spec as it was applied, its status."""
 
     name: str
     spec: dict[str, Any]
-    status: StoredStatus = StoredStatus()
+    status: PolicyStatus = msgspec.field(default_factory=PolicyStatus)
 
 
 class NamespacePolicies(msgspec.Struct, frozen=True):

@@ -16,12 +16,13 @@ from functools import partial
 from typing import Any, Final
 
 from fleetprof_api.pods import POLICY_AUTHOR_ANNOTATION, POLICY_LABEL
-from fleetprof_api.policy import Mode, Suppression, dump_template
+from fleetprof_api.policy import Mode, PolicyCapture, Suppression, dump_template
 from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
+from fleetprof_api.request.fields import longest
 
 from fleetprof_operator.kubernetes.cluster import Cluster, Json
 from fleetprof_operator.policies.decision import CaptureOrder
-from fleetprof_operator.policies.log import LoggedCapture
+from fleetprof_operator.policies.log import to_time
 from fleetprof_operator.policies.notifications.notification import Notifier
 from fleetprof_operator.policies.notifications.report_alert import ReportAlerts
 from fleetprof_operator.policies.policy_state import PATH, PolicyState
@@ -36,6 +37,7 @@ _FOLLOW_NS: Final = 10 * 10**9  # between two looks at requests that run
 _WRITE_NS: Final = 5 * 10**9  # between two writes of a policy's status that no capture waits for
 _GIVE_UP_NS: Final = 600 * 10**9  # a request that could not be made by then is not made any more
 _LATER: Final = (429, 500, 503, 504)
+_HEADLINE: Final = longest(PolicyCapture, "headline")
 
 
 class PolicyCaptures:
@@ -84,12 +86,12 @@ class PolicyCaptures:
         """Writes the status, then makes what stands in it, then writes that."""
         if not await self._write(policy):
             return
-        pending = [c for c in policy.log.captures.values() if not c.created_unix_ns and c.mode is Mode.CAPTURE]
+        pending = [c for c in policy.log.captures.values() if c.created_time is None and c.mode is Mode.CAPTURE]
         for capture in pending:
             if any(c["request"] == capture.request for c in policy.known.get("captures", [])):
                 await self._make(policy, capture)
         for capture in list(policy.log.captures.values()):
-            if capture.completed_unix_ns and not capture.notified_unix_ns and capture.request not in self._telling:
+            if capture.completion_time and not capture.notified_time and capture.request not in self._telling:
                 task = asyncio.create_task(self._tell(policy, capture))
                 self._telling[capture.request] = task
                 task.add_done_callback(partial(self._forget_telling, capture.request))
@@ -120,7 +122,7 @@ class PolicyCaptures:
         policy.written_unix_ns = now
         return True
 
-    async def _make(self, policy: PolicyState, capture: LoggedCapture) -> None:
+    async def _make(self, policy: PolicyState, capture: PolicyCapture) -> None:
         now = self._clock()
         document, metadata = self._planned.get(capture.request) or (self._remake(policy, capture), policy.metadata)
         problem = "the job is gone" if document is None else ""
@@ -151,7 +153,7 @@ class PolicyCaptures:
                 problem = str(refusal)
         self._planned.pop(capture.request, None)
         if not problem:
-            policy.log.change(capture.request, created_unix_ns=now)
+            policy.log.change(capture.request, created_time=to_time(now))
             return
         del policy.log.captures[capture.request]
         policy.log.captured -= 1
@@ -175,7 +177,7 @@ class PolicyCaptures:
         self._on_write("request")
         return made
 
-    def _remake(self, policy: PolicyState, capture: LoggedCapture) -> Json | None:
+    def _remake(self, policy: PolicyState, capture: PolicyCapture) -> Json | None:
         """The request of a capture that an earlier operator wrote down and did not make."""
         kind, _, name = capture.workload.partition("/")
         job = self._figures.find_job(policy.namespace, kind=kind, name=name)
@@ -193,8 +195,8 @@ class PolicyCaptures:
             return
         self._followed_unix_ns = now
         for policy in policies:
-            made = [c for c in policy.log.captures.values() if c.created_unix_ns]
-            running = [c for c in made if not c.completed_unix_ns]
+            made = [c for c in policy.log.captures.values() if c.created_time is not None]
+            running = [c for c in made if c.completion_time is None]
             # After a restart the requests' uids are read again, once.
             if not running and all(c.request in policy.uids for c in made):
                 continue
@@ -213,22 +215,23 @@ class PolicyCaptures:
 
     def _find_end(self, body: Json | None) -> dict[str, Any]:
         if body is None:
-            return {"completed_unix_ns": self._clock(), "result": "Deleted"}
+            return {"completion_time": to_time(self._clock()), "result": "Deleted"}
         status = body.get("status") or {}
         if not status.get("completionTime"):
             return {}
         changes: dict[str, Any] = {
-            "completed_unix_ns": parse_time(status["completionTime"]),
-            "result": find_state(status),
-            "headline": (status.get("headline") or {}).get("topFinding", ""),
-            "report_url": status.get("reportURL", ""),
+            "completion_time": to_time(parse_time(status["completionTime"])),
+            "result": find_state(status) or None,
+            "headline": (status.get("headline") or {}).get("topFinding", "")[:_HEADLINE] or None,
+            "report_url": status.get("reportURL") or None,
         }
         written = self._count_bytes(body["metadata"]["uid"])
         return changes | ({"trace_bytes": written} if written is not None else {})
 
-    async def _tell(self, policy: PolicyState, capture: LoggedCapture) -> None:
+    async def _tell(self, policy: PolicyState, capture: PolicyCapture) -> None:
         """Event, notification and alert of a capture's end. The next operator tells again what this one did not."""
-        message = f"{capture.workload}: {capture.result}. {capture.headline} {capture.report_url}".strip()
+        headline, link = capture.headline or "", capture.report_url or ""
+        message = f"{capture.workload}: {capture.result or ''}. {headline} {link}".strip()
         await self.give_notice(policy.metadata, "CaptureEnded", message, mark=capture.request)
         values = {
             "namespace": policy.namespace,
@@ -236,9 +239,9 @@ class PolicyCaptures:
             "policy": policy.name,
             "trigger": capture.trigger,
             "cause": capture.cause,
-            "result": capture.result,
-            "headline": capture.headline,
-            "link": capture.report_url,
+            "result": capture.result or "",
+            "headline": headline,
+            "link": link,
             "request": capture.request,
         }
         sends = (self._notifier.send(values), self._report_alerts.send(values))
@@ -247,7 +250,7 @@ class PolicyCaptures:
             if isinstance(fault, Exception):
                 log.error("the end of request %s is not told, by a fault of ours", capture.request, exc_info=fault)
         if capture.request in policy.log.captures:
-            policy.log.change(capture.request, notified_unix_ns=self._clock())
+            policy.log.change(capture.request, notified_time=to_time(self._clock()))
 
     async def give_notice(
         self, metadata: Json, reason: str, message: str, *, mark: str = "", about: str = "ProfilePolicy"

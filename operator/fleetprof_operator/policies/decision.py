@@ -10,14 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from fleetprof_api.policy import Budget, Mode, PolicySpec, Suppression
+from fleetprof_api.policy import Budget, Mode, PolicyCapture, PolicySpec, Suppression
 from fleetprof_api.request import Recording
+from fleetprof_api.request.fields import longest
 
-from fleetprof_operator.policies.log import DAY_NS, LoggedCapture
+from fleetprof_operator.policies.log import DAY_NS, to_time
 
 _USEFUL_BYTES: Final = 32 << 20
 """A rank that may write less hardly records an iteration: then no capture is better than one that is given up."""
 _NAME: Final = 35
+_OCCASION: Final = longest(PolicyCapture, "occasion")
+_CAUSE: Final = longest(PolicyCapture, "cause")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +48,15 @@ class NoCapture:
 class CaptureOrder:
     """A capture is to be made. `max_trace_bytes` of each rank, where that is less than the template's."""
 
-    capture: LoggedCapture
+    capture: PolicyCapture
     max_trace_bytes: int | None
 
 
 def decide(
     spec: PolicySpec,
     identity: tuple[str, str],
-    own: Iterable[LoggedCapture],
-    others: Iterable[LoggedCapture],
+    own: Iterable[PolicyCapture],
+    others: Iterable[PolicyCapture],
     firing: Firing,
     now: int,
 ) -> CaptureOrder | NoCapture:
@@ -78,14 +81,15 @@ def decide(
             f"{max(0, left)} of {budget.bytes_per_day} bytes per day are left, too few for {ranks} ranks; "
             "raise spec.budget.bytesPerDay or choose fewer ranks",
         )
-    capture = LoggedCapture(
+    # Names are not checked: one that the API server refuses costs the status of this policy alone.
+    capture = PolicyCapture.model_construct(
         request=name,
         workload=firing.workload,
         trigger=firing.trigger,
-        occasion=firing.occasion,
-        cause=firing.cause,
+        occasion=firing.occasion[:_OCCASION],
+        cause=firing.cause[:_CAUSE],
         mode=spec.mode,
-        fired_unix_ns=-(-now // 10**9) * 10**9,  # as it is written down; never earlier than it was
+        fired_time=to_time(-(-now // 10**9) * 10**9),  # never earlier than it was
         trace_bytes=each * ranks,
     )
     return CaptureOrder(capture=capture, max_trace_bytes=each if each < limit_bytes else None)
@@ -111,7 +115,7 @@ def count_ranks(template: Recording, ranks: int) -> int:
 
 
 def _refuse_job(
-    budget: Budget, own: list[LoggedCapture], of_job: list[LoggedCapture], firing: Firing, now: int
+    budget: Budget, own: list[PolicyCapture], of_job: list[PolicyCapture], firing: Firing, now: int
 ) -> NoCapture | None:
     if firing.is_exempt:
         return NoCapture(Suppression.EXEMPT, 'a pod of the job has the annotation fleetprof.io/alerts: "off"')
@@ -122,7 +126,7 @@ def _refuse_job(
             f"the job has run for {max(0, age_s)} s of the {budget.minimum_age_seconds} s of "
             "spec.budget.minimumAgeSeconds",
         )
-    answered = (firing.workload, firing.trigger, firing.occasion)
+    answered = (firing.workload, firing.trigger, firing.occasion[:_OCCASION])
     for capture in own:
         if (capture.workload, capture.trigger, capture.occasion) == answered:
             return NoCapture(Suppression.ALREADY_ANSWERED, f"{capture.request} was made for this already")
@@ -138,7 +142,7 @@ def _refuse_job(
     return None
 
 
-def _refuse_policy(budget: Budget, own: list[LoggedCapture], today: list[LoggedCapture]) -> NoCapture | None:
+def _refuse_policy(budget: Budget, own: list[PolicyCapture], today: list[PolicyCapture]) -> NoCapture | None:
     if len(_running(own)) >= budget.concurrent:
         return NoCapture(
             Suppression.CONCURRENT,
@@ -152,5 +156,5 @@ def _refuse_policy(budget: Budget, own: list[LoggedCapture], today: list[LoggedC
     return None
 
 
-def _running(captures: list[LoggedCapture]) -> list[LoggedCapture]:
+def _running(captures: list[PolicyCapture]) -> list[PolicyCapture]:
     return [capture for capture in captures if not capture.is_over]

@@ -43,7 +43,7 @@ class PolicyMetrics(Collector):
         for capture, policy in ended[:MOST_SERIES]:
             kind, _, name = capture.workload.partition("/")
             uid = policy.uids.get(capture.request, "")
-            labels = [policy.namespace, name, kind, policy.name, capture.request, uid, capture.result]
+            labels = [policy.namespace, name, kind, policy.name, capture.request, uid, capture.result or ""]
             reports.add_metric(labels, capture.completed_unix_ns / 1e9)
         yield from (exempt, reports, _lost(self._engine.alerts_lost))
 

@@ -9,12 +9,13 @@ from typing import Final
 from fleetprof_api.policy import (
     InvalidPolicy,
     Mode,
+    PolicyCapture,
     PolicySpec,
     parse_policy,
 )
 
 from fleetprof_operator.kubernetes.cluster import Json
-from fleetprof_operator.policies.log import LoggedCapture, read_log, write_log
+from fleetprof_operator.policies.log import read_log, write_log
 from fleetprof_operator.policies.triggers.evaluation import JobEvaluation
 from fleetprof_operator.policies.triggers.figures import Job
 from fleetprof_operator.policies.triggers.table import WATCHES, make_watch
@@ -71,7 +72,7 @@ class PolicyState:
         if changed:
             self._read_spec(body)
 
-    def is_remembered(self, capture: LoggedCapture, jobs: Mapping[str, object]) -> bool:
+    def is_remembered(self, capture: PolicyCapture, jobs: Mapping[str, object]) -> bool:
         """Whether a trigger needs to know of a capture beyond its day: one that fires once in a run, of a job there."""
         triggers = self.spec.triggers if self.spec is not None else []
         once = {trigger.name for trigger in triggers if WATCHES[trigger.type].fires_once_in_a_run}

@@ -13,7 +13,8 @@ from typing import Final
 
 import msgspec
 from fleetprof_api import keys
-from fleetprof_api.policy.stored import NamespacePolicies, StoredPolicy, StoredStatus, write_policies
+from fleetprof_api.policy.stored import NamespacePolicies, StoredPolicy, write_policies
+from fleetprof_api.policy.stored_status import PolicyStatus
 from fleetprof_store.base import StoreError
 
 from fleetprof_operator.policies.policy_state import PolicyState
@@ -74,5 +75,5 @@ def _describe(policy: PolicyState, now_unix_ns: int) -> StoredPolicy:
     for condition in status["conditions"]:
         del condition["lastTransitionTime"]
     captures = [{**c, "uid": policy.uids.get(c["request"], "")} for c in status["captures"]]
-    stored = msgspec.convert({**status, "captures": captures}, StoredStatus)
+    stored = msgspec.convert({**status, "captures": captures}, PolicyStatus)
     return StoredPolicy(name=policy.name, spec=policy.document_spec, status=stored)

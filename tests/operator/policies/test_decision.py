@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fleetprof_api.policy import Mode, PolicySpec, PolicyStatus, Suppression, parse_policy
+from fleetprof_api.policy import Mode, PolicyCapture, PolicySpec, PolicyStatus, Suppression, parse_policy
 from fleetprof_operator.policies.decision import CaptureOrder, Firing, NoCapture, count_ranks, decide, name_request
-from fleetprof_operator.policies.log import DAY_NS, LoggedCapture, PolicyLog, read_log, write_log
+from fleetprof_operator.policies.log import DAY_NS, PolicyLog, read_log, to_time, write_log
 from harness.kubernetes.documents.policies import with_value
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,18 +17,23 @@ NOW = 1_800_000_000 * SECOND
 FIRING = Firing(
     trigger="low", occasion="1", cause="12 %", workload="Job/llama", ranks=4, began_unix_ns=NOW - 3600 * SECOND
 )
-MADE = LoggedCapture(
+MADE = PolicyCapture(
     request="starved-1",
     workload="Job/llama",
     trigger="low",
     occasion="0",
     cause="11 %",
     mode=Mode.CAPTURE,
-    fired_unix_ns=NOW - 7200 * SECOND,
+    fired_time=to_time(NOW - 7200 * SECOND),
     trace_bytes=GIB,
-    completed_unix_ns=NOW - 7000 * SECOND,
+    completion_time=to_time(NOW - 7000 * SECOND),
 )
 POLICY = ("starved", "uid-1")
+
+
+def capture(**changes: Any) -> PolicyCapture:
+    """MADE with these changes."""
+    return MADE.model_copy(update=changes)
 
 
 def make_spec(**budget: int) -> PolicySpec:
@@ -36,7 +41,7 @@ def make_spec(**budget: int) -> PolicySpec:
 
 
 def refused(
-    spec: PolicySpec, own: list[LoggedCapture], firing: Firing = FIRING, others: tuple[LoggedCapture, ...] = ()
+    spec: PolicySpec, own: list[PolicyCapture], firing: Firing = FIRING, others: tuple[PolicyCapture, ...] = ()
 ) -> str:
     decision = decide(spec, POLICY, own, others, firing, NOW)
     return decision.reason.value if isinstance(decision, NoCapture) else ""
@@ -50,21 +55,21 @@ def refused(
         ("Exempt", {}, [], replace(FIRING, is_exempt=True)),
         ("TooYoung", {"minimumAgeSeconds": 3601}, [], FIRING),
         ("", {"minimumAgeSeconds": 3600}, [], FIRING),
-        ("AlreadyAnswered", {}, [replace(MADE, occasion="1")], FIRING),
-        ("AlreadyCapturing", {"concurrent": 9}, [replace(MADE, completed_unix_ns=0)], FIRING),
+        ("AlreadyAnswered", {}, [capture(occasion="1")], FIRING),
+        ("AlreadyCapturing", {"concurrent": 9}, [capture(completion_time=None)], FIRING),
         ("Cooldown", {"cooldownSeconds": 7201}, [MADE], FIRING),
         ("", {"cooldownSeconds": 7200}, [MADE], FIRING),
-        ("Cooldown", {"cooldownSeconds": 7201}, [replace(MADE, mode=Mode.DRY_RUN)], FIRING),
-        ("Concurrent", {}, [replace(MADE, workload="Job/b", completed_unix_ns=0)], FIRING),
-        ("", {"concurrent": 2}, [replace(MADE, workload="Job/b", completed_unix_ns=0)], FIRING),
-        ("PerDay", {"perDay": 1}, [replace(MADE, workload="Job/b")], FIRING),
-        ("", {"perDay": 1}, [replace(MADE, workload="Job/b", fired_unix_ns=NOW - DAY_NS - 1)], FIRING),
-        ("BytesPerDay", {"bytesPerDay": GIB}, [replace(MADE, workload="Job/b")], FIRING),
+        ("Cooldown", {"cooldownSeconds": 7201}, [capture(mode=Mode.DRY_RUN)], FIRING),
+        ("Concurrent", {}, [capture(workload="Job/b", completion_time=None)], FIRING),
+        ("", {"concurrent": 2}, [capture(workload="Job/b", completion_time=None)], FIRING),
+        ("PerDay", {"perDay": 1}, [capture(workload="Job/b")], FIRING),
+        ("", {"perDay": 1}, [capture(workload="Job/b", fired_time=to_time(NOW - DAY_NS - SECOND))], FIRING),
+        ("BytesPerDay", {"bytesPerDay": GIB}, [capture(workload="Job/b")], FIRING),
         ("BytesPerDay", {"bytesPerDay": 4 * (32 << 20) - 1}, [], FIRING),
     ],
 )
 def test_a_firing_makes_a_capture_unless_a_rule_speaks_against_it(
-    reason: str, budget: dict[str, int], own: list[LoggedCapture], firing: Firing
+    reason: str, budget: dict[str, int], own: list[PolicyCapture], firing: Firing
 ) -> None:
     assert refused(make_spec(**budget), own, firing) == reason
 
@@ -72,13 +77,13 @@ def test_a_firing_makes_a_capture_unless_a_rule_speaks_against_it(
 @pytest.mark.parametrize(
     ("reason", "other"),
     [
-        ("AlreadyCapturing", replace(MADE, completed_unix_ns=0)),
-        ("Cooldown", replace(MADE, fired_unix_ns=NOW - SECOND)),
-        ("", replace(MADE, fired_unix_ns=NOW - SECOND, mode=Mode.DRY_RUN)),
-        ("", replace(MADE, fired_unix_ns=NOW - SECOND, workload="Job/b")),
+        ("AlreadyCapturing", capture(completion_time=None)),
+        ("Cooldown", capture(fired_time=to_time(NOW - SECOND))),
+        ("", capture(fired_time=to_time(NOW - SECOND), mode=Mode.DRY_RUN)),
+        ("", capture(fired_time=to_time(NOW - SECOND), workload="Job/b")),
     ],
 )
-def test_policies_heed_each_others_captures_of_a_job(reason: str, other: LoggedCapture) -> None:
+def test_policies_heed_each_others_captures_of_a_job(reason: str, other: PolicyCapture) -> None:
     assert refused(make_spec(), [], others=(other,)) == reason
 
 
@@ -137,7 +142,7 @@ def test_no_order_of_events_makes_more_than_the_budget(
     """Firings, ends, waiting and restarts, which keep no more than the status."""
     spec = make_spec(perDay=per_day, concurrent=concurrent, cooldownSeconds=cooldown, bytesPerDay=gib * GIB)
     log, now = PolicyLog({}, {}), NOW
-    made: list[LoggedCapture] = []
+    made: list[PolicyCapture] = []
     for event in events:
         match event:
             case "fire", workload, trigger, occasion:
@@ -155,8 +160,12 @@ def test_no_order_of_events_makes_more_than_the_budget(
             case "end", index, written:
                 running = [c for c in log.captures.values() if not c.is_over]
                 if running:
-                    capture = running[index % len(running)]
-                    log.change(capture.request, completed_unix_ns=now, trace_bytes=min(written, capture.trace_bytes))
+                    chosen = running[index % len(running)]
+                    log.change(
+                        chosen.request,
+                        completion_time=to_time(now),
+                        trace_bytes=min(written, chosen.trace_bytes),
+                    )
             case "wait", seconds:
                 now += seconds * SECOND + 1
             case _:
@@ -166,7 +175,7 @@ def test_no_order_of_events_makes_more_than_the_budget(
 
 
 def check(
-    made: list[LoggedCapture], log: PolicyLog, now: int, per_day: int, concurrent: int, cooldown: int, budget_bytes: int
+    made: list[PolicyCapture], log: PolicyLog, now: int, per_day: int, concurrent: int, cooldown: int, budget_bytes: int
 ) -> None:
     today = [c for c in made if now - c.fired_unix_ns <= DAY_NS]
     assert len(today) <= per_day
@@ -192,7 +201,7 @@ def test_alike_suppressions_are_one_entry_and_the_oldest_leave() -> None:
 def test_a_capture_is_kept_for_a_day_and_while_it_is_remembered() -> None:
     log = PolicyLog({}, {})
     log.note_capture(MADE)
-    log.note_capture(replace(MADE, request="starved-2", completed_unix_ns=0))
+    log.note_capture(capture(request="starved-2", completion_time=None))
     log.forget(MADE.fired_unix_ns + DAY_NS, lambda capture: False)
     assert set(log.captures) == {"starved-1", "starved-2"}
     log.forget(MADE.fired_unix_ns + DAY_NS + 1, lambda capture: capture.request == "starved-1")
