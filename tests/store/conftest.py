@@ -26,7 +26,7 @@ def served_directory(tmp_path: Path) -> Iterator[DirectoryStore]:
         serve_uploads(store, socket.create_server(("127.0.0.1", 0))), loop
     ).result(10)
     yield store
-    asyncio.run_coroutine_threadsafe(running.stop(), loop).result(10)
+    asyncio.run_coroutine_threadsafe(running.close(), loop).result(10)
     loop.call_soon_threadsafe(loop.stop)
     thread.join(10)
     loop.close()

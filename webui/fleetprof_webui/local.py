@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from fleetprof_api.process.connection_table import ConnectionLimits
 from fleetprof_store.base import Store
 
 from fleetprof_webui.access.local import LocalAccess
@@ -28,7 +29,7 @@ from fleetprof_webui.service import CaptureRequests, Service
 USUAL_PORT: Final = 8770
 _HOST: Final = "127.0.0.1"
 _BACKLOG: Final = 128
-_MOST_CONNECTIONS: Final = 256
+_LIMITS: Final = ConnectionLimits(most=256, most_of_one=256, kept_s=10.0)
 _ENDS_WITHIN_S: Final = 1
 
 
@@ -71,8 +72,7 @@ async def serve_locally(
         hosts = [f"{name}:{taken}" for name in (_HOST, "localhost")]
         server = make_server(
             create_application(service, hosts=hosts, look_every_s=look_every_s),
-            most=_MOST_CONNECTIONS,
-            most_of_one=_MOST_CONNECTIONS,
+            limits=_LIMITS,
             ends_within_s=_ENDS_WITHIN_S,
             admits=is_of_this_user,
         )

@@ -11,7 +11,6 @@ over TLS to who has the key of the certificate that is named there; never to who
 
 import os
 import socket
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import msgspec
 from fleetprof_store.location import StoreLocation
 
 from fleetprof_api.private_directory import NotPrivate, PrivateDirectory
+from fleetprof_api.process.unix_peer import peer_uid
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -115,12 +115,6 @@ def find_upload_authority(state: Path) -> bytes | None:
     with _open_state(state) as directory:
         record = _read_record(directory)
         return None if record.is_socket() else read_authority(record)
-
-
-def peer_uid(connection: socket.socket) -> int:
-    """Who is at the other end of a Unix socket, by the kernel's word."""
-    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
-    return int(uid)
 
 
 def check_token(text: str, where: Path) -> str:

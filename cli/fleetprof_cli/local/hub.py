@@ -118,7 +118,7 @@ async def _serve_uploads(
         store.base_url = UPLOAD_URL
         context = None
     uploads = await serve_uploads(store, place, tls=context)
-    cleanup.push_async_callback(uploads.stop)
+    cleanup.push_async_callback(uploads.close)
 
 
 def _bind_socket(path: Path, cleanup: AsyncExitStack) -> socket.socket:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import kopf
 from fleetprof_api.process.address import HostPort
+from fleetprof_api.process.connection_table import ConnectionLimits
 
 from fleetprof_operator.hub.server import ServerTls
 from fleetprof_operator.kubernetes.cluster import Json
@@ -82,8 +83,7 @@ class PolicyControl:
             receiver.make_application(),
             context,
             what="alert receiver",
-            most=MOST_CALLERS,
-            most_of_one=MOST_CALLERS // 2,
+            limits=ConnectionLimits(most=MOST_CALLERS, most_of_one=MOST_CALLERS // 2),
         )
         await server.start(self._listen.host, self._listen.port)
         self._cleanup.push_async_callback(server.close)

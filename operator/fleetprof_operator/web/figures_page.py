@@ -15,6 +15,7 @@ from typing import Final
 
 from aiohttp import web
 from fleetprof_api.process.address import HostPort
+from fleetprof_api.process.connection_table import ConnectionLimits
 from fleetprof_api.telemetry.figures import HEADER
 
 from fleetprof_operator.web.connections import Connections
@@ -25,14 +26,13 @@ Admit = Callable[[str], Awaitable[bool | None]]
 """A token → whether its bearer may read; None when nobody can tell now."""
 KEPT_S: Final = 1.0
 _MOST_NAME: Final = 320
-_MOST_CONNECTIONS: Final = 32
+_LIMITS: Final = ConnectionLimits(most=32, most_of_one=32)  # most come from one address, the API server's
 
 
 async def serve_figures(listen: HostPort, read: ReadFigures, admit: Admit) -> Connections:
     """Serves until closed. Raises OSError."""
     application = make_figures(read, admit)
-    # Most come from one address, the API server's.
-    server = Connections(application, None, what="figures", most=_MOST_CONNECTIONS, most_of_one=_MOST_CONNECTIONS)
+    server = Connections(application, None, what="figures", limits=_LIMITS)
     await server.start(listen.host, listen.port)
     return server
 

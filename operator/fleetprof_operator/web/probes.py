@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 from fleetprof_api.process.address import HostPort
+from fleetprof_api.process.connection_table import ConnectionLimits
 
 from fleetprof_operator.web.connections import Connections
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from fleetprof_operator.web.metrics_page import TakeSnapshot
 
-MOST_CONNECTIONS: Final = 32
+LIMITS: Final = ConnectionLimits(most=32, most_of_one=16)
 
 
 async def serve_probes(
@@ -29,7 +30,7 @@ async def serve_probes(
 ) -> Connections:
     """Serves until closed. Raises OSError. See `make_probes`."""
     application = make_probes(find_obstacle, registry, snapshot)
-    probes = Connections(application, None, what="probes", most=MOST_CONNECTIONS, most_of_one=MOST_CONNECTIONS // 2)
+    probes = Connections(application, None, what="probes", limits=LIMITS)
     await probes.start(listen.host, listen.port)
     return probes
 

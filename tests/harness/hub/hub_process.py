@@ -148,7 +148,7 @@ async def run(folder: Path) -> None:
     with contextlib.suppress(asyncio.CancelledError):
         await beside
     await server.stop()
-    await uploads.stop()
+    await uploads.close()
     await hub.close()
 
 

@@ -60,7 +60,7 @@ async def _run(folder: Path, token: str, more: list[str], ready: Connection) -> 
     finally:
         telling.cancel()
         await cluster.close()
-        await uploads.stop()
+        await uploads.close()
 
 
 async def _tell(operator: Operator, ready: Connection) -> None:

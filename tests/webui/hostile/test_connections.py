@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from fleetprof_api.process.connection_table import ConnectionLimits
 from fleetprof_webui.listener import connections
 from fleetprof_webui.listener.server import Server, make_server
 from starlette.types import Receive, Scope, Send
@@ -35,11 +36,12 @@ async def answer(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture
 def port(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    monkeypatch.setattr(connections, "SILENT_S", 1.0)
     monkeypatch.setattr(connections, "BODY_S", 1.0)
     monkeypatch.setattr(connections, "_LOOK_S", 0.1)
     with socket.create_server(("127.0.0.1", 0), backlog=256) as place:
-        server = make_server(answer, most=MOST, most_of_one=MOST, ends_within_s=1)
+        server = make_server(
+            answer, limits=ConnectionLimits(most=MOST, most_of_one=MOST, patience_s=1.0, kept_s=1.0), ends_within_s=1
+        )
         thread = threading.Thread(target=_serve, args=(server, place))
         thread.start()
         try:

@@ -11,6 +11,7 @@ import sys
 from typing import Final
 
 from fleetprof_api.process.address import HostPort
+from fleetprof_api.process.connection_table import ConnectionLimits
 from fleetprof_api.process.log import set_up_logging
 from fleetprof_store.base import Store, StoreError
 from fleetprof_store.clusters import ClustersStore
@@ -66,9 +67,8 @@ async def serve(settings: Settings, store: Store) -> None:
 
 def _make_server(app: ASGIApp, at: HostPort, most: int) -> Server:
     # An ingress brings all people from its own address.
-    return make_server(
-        app, most=most, most_of_one=most * 3 // 4, ends_within_s=_ENDS_WITHIN_S, host=at.host, port=at.port
-    )
+    limits = ConnectionLimits(most=most, most_of_one=most * 3 // 4, kept_s=10.0)
+    return make_server(app, limits=limits, ends_within_s=_ENDS_WITHIN_S, host=at.host, port=at.port)
 
 
 def set_up_logs(level: str) -> None:

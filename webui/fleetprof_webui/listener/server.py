@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import uvicorn
+from fleetprof_api.process.connection_table import ConnectionLimits
 from starlette.types import ASGIApp
 
-from fleetprof_webui.listener.connections import Admits, ConnectionLimits
+from fleetprof_webui.listener.connections import Admits, LimitedConnections
 
 
 class Server(uvicorn.Server):
@@ -24,8 +25,7 @@ class Server(uvicorn.Server):
 def make_server(
     app: ASGIApp,
     *,
-    most: int,
-    most_of_one: int,
+    limits: ConnectionLimits,
     ends_within_s: int,
     host: str = "127.0.0.1",
     port: int = 0,
@@ -37,7 +37,7 @@ def make_server(
             app,
             host=host,
             port=port,
-            http=ConnectionLimits(most, most_of_one, admits).make,  # type: ignore[arg-type]
+            http=LimitedConnections(limits, admits).make,  # type: ignore[arg-type]
             log_config=None,
             log_level="warning",
             access_log=False,

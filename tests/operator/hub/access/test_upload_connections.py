@@ -1,4 +1,4 @@
-"""The door of the upload server: silent, slow and foreign connections keep nobody out and fill no log."""
+"""The upload server's connections: silent, slow and foreign connections keep nobody out and fill no log."""
 
 import asyncio
 import contextlib
@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from fleetprof_api.process.connection_table import ConnectionLimits
 from fleetprof_cli.local.network import make_certificate
-from fleetprof_operator.hub.access import doorway as doorway_module
-from fleetprof_operator.hub.access.seats import Seats
-from fleetprof_operator.hub.storage.uploads import UploadServer, serve_uploads
+from fleetprof_operator.hub.storage.uploads import serve_uploads
+from fleetprof_operator.web.connections import Connections
 from fleetprof_operator.web.refusals import Refusals
 from fleetprof_store.base import UploadPart
 from fleetprof_store.directory import DirectoryStore
@@ -28,32 +28,7 @@ PART = UploadPart(len(BODY), hashlib.sha256(BODY).digest())
 KEY = "v1/local/a/ranks/0/trace.json.gz"
 
 
-# ---------------------------------------------------------------- who may stay: pure
-
-
-def test_who_was_silent_for_longest_makes_room() -> None:
-    seats: Seats[str] = Seats(2, patience_s=10)
-    assert [seats.take(guest, now) for now, guest in enumerate("abc")] == [None, None, "a"]
-    seats.begin("b")
-    assert seats.take("d", 3) == "c"
-    seats.begin("d")
-    assert seats.take("e", 4) == "e"  # all have something to do
-    seats.end("b", 5)
-    assert seats.take("f", 6) == "b"
-
-
-def test_patience_counts_from_the_last_answer() -> None:
-    seats: Seats[str] = Seats(9, patience_s=10)
-    for now, guest in enumerate("abc"):
-        seats.take(guest, now)
-    seats.begin("a")
-    seats.leave("c")
-    assert seats.overdue(10.9) == []
-    assert seats.overdue(11) == ["b"]
-    seats.end("a", 20)
-    assert seats.overdue(29.9) == []
-    assert seats.overdue(30) == ["a"]
-    assert seats.overdue(99) == []
+# ---------------------------------------------------------------- what is logged: pure
 
 
 def test_refusals_are_summed(caplog: pytest.LogCaptureFixture) -> None:
@@ -86,12 +61,15 @@ async def store(tmp_path: Path) -> DirectoryStore:
 
 
 @contextlib.asynccontextmanager
-async def serving(store: DirectoryStore, tls: ssl.SSLContext | None, patience_s: float) -> AsyncIterator[UploadServer]:
-    server = await serve_uploads(store, socket.create_server(("127.0.0.1", 0)), tls=tls, patience_s=patience_s)
+async def serving(
+    store: DirectoryStore, tls: ssl.SSLContext | None, patience_s: float, most: int = 512
+) -> AsyncIterator[Connections]:
+    limits = ConnectionLimits(most=most, most_of_one=most, patience_s=patience_s, kept_s=patience_s)
+    server = await serve_uploads(store, socket.create_server(("127.0.0.1", 0)), tls=tls, limits=limits)
     try:
         yield server
     finally:
-        await server.stop()
+        await server.close()
 
 
 async def put(store: DirectoryStore, port: int, tls: ssl.SSLContext | None = None, body: bytes = BODY) -> bytes:
@@ -125,16 +103,14 @@ def tls(tmp_path: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
 async def test_silent_connections_keep_nobody_out(
     store: DirectoryStore,
     tls: tuple[ssl.SSLContext, ssl.SSLContext],
-    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     first: bytes,
     with_tls: bool,
 ) -> None:
     """More of them than there are seats, each from before the one who uploads."""
-    monkeypatch.setattr(doorway_module, "MOST_CONNECTIONS", 16)
     theirs, ours = tls if with_tls else (None, None)
     silent: list[socket.socket] = []
-    async with serving(store, theirs, patience_s=60) as server:
+    async with serving(store, theirs, patience_s=60, most=16) as server:
         try:
             for _ in range(100):
                 silent.append(socket.create_connection(("127.0.0.1", server.port)))
@@ -251,7 +227,7 @@ async def test_another_users_process_is_not_heard(
             subprocess.run, [sys.executable, "-c", ANOTHER_USER, path], capture_output=True, text=True, timeout=60
         )
     finally:
-        await server.stop()
+        await server.close()
     assert (result.stdout, result.stderr) == ("b''\n", "")
     assert caplog.messages == ["uploads refused: 1 × another user's process"]
 
@@ -274,7 +250,7 @@ async def main():
         await asyncio.sleep(0)
     await asyncio.sleep(0.5)
     print(peak() - before >> 10)
-    await server.stop()
+    await server.close()
 
 asyncio.run(main())
 """
