@@ -24,6 +24,8 @@ major version by the first segment.
 import re
 from typing import Final
 
+from fleetprof_api.errors import FleetprofError
+
 MAJOR: Final = "v1"
 _PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
@@ -33,7 +35,7 @@ CLUSTERS: Final = "clusters/"
 """Prefix of what clusters with a name have written."""
 
 
-class InvalidKeyPart(ValueError):
+class InvalidKeyPart(FleetprofError, ValueError):
     """A namespace, uid or digest that cannot stand in an object key; the message names it and the rule."""
 
 

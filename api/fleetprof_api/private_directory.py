@@ -11,10 +11,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from fleetprof_api.errors import FleetprofError
+
 _MOST_BYTES: Final = 1 << 20
 
 
-class NotPrivate(OSError):
+class NotPrivate(FleetprofError, OSError):
     """Others can read or change what is there, so it proves nothing; the message says what to do."""
 
 

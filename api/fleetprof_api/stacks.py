@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.samples import CodePlace
 
 MOST_BYTES: Final = 400_000  # of one process, as JSON: some 200 threads with deep stacks
@@ -75,7 +76,7 @@ class ProcessStacks(msgspec.Struct, kw_only=True):
     children: list[ChildProcess] = []
 
 
-class UnreadableStacks(ValueError):
+class UnreadableStacks(FleetprofError, ValueError):
     """Bytes that are no ProcessStacks; the message says why."""
 
 

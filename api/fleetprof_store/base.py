@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Protocol, runtime_checkable
 
+from fleetprof_api.errors import FleetprofError
 
-class StoreError(Exception):
+
+class StoreError(FleetprofError):
     """The store did not do what was asked; `retryable` tells whether the same call may succeed later."""
 
     def __init__(self, message: str, *, retryable: bool) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 from fleetprof_api import keys
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.ledger import Ledger
 
 from fleetprof_store.base import NotFound, Store
@@ -20,7 +21,7 @@ _MOST_NAMED: Final = 8
 _TIME_OF_CAPTURE: Final = re.compile(r"-\d{4}-\d{6}$")
 
 
-class NoSuchCapture(LookupError):
+class NoSuchCapture(FleetprofError, LookupError):
     """No capture, or more than one, is meant; the message says which there are, `next_step` what to give instead."""
 
     def __init__(self, message: str, next_step: str) -> None:

@@ -5,12 +5,14 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
+from fleetprof_api.errors import FleetprofError
+
 from fleetprof_store.checks import MAX_PARTS
 from fleetprof_store.disk import create, disk_errors
 from fleetprof_store.signed_parts import GrantRefused, SignedPart
 
 
-class PartRefused(Exception):
+class PartRefused(FleetprofError):
     """A PUT whose bytes are not those that were granted."""
 
 

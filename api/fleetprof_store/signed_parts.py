@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, urlencode
 
+from fleetprof_api.errors import FleetprofError
+
 URL_PATH: Final = "/objects/"
 
 
-class GrantRefused(Exception):
+class GrantRefused(FleetprofError):
     """A PUT that no grant covers; the message is for the one who sent it."""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import yaml
+from fleetprof_api.errors import FleetprofError
 
 MAX_CHARACTERS: Final = 8 << 20
 MAX_VISITED: Final = 200_000
@@ -16,7 +17,7 @@ _DATE_TAG: Final = "tag:yaml.org,2002:timestamp"
 Document = dict[str, Any]
 
 
-class InvalidManifest(ValueError):
+class InvalidManifest(FleetprofError, ValueError):
     """The text is no manifest; the message says where and why."""
 
 

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import click
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.plain_text import make_printable
 
 from fleetprof_cli.exit_codes import ExitCode
 
 
-class Failure(click.ClickException):
+class Failure(FleetprofError, click.ClickException):
     """Ends the command with a sentence that names what is wrong, its details (a line each), a next step, and a code."""
 
     def __init__(

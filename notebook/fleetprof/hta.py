@@ -24,6 +24,7 @@ from fleetprof_analyzer.reading.decompress import read_blocks
 from fleetprof_analyzer.reading.repair import repair
 from fleetprof_analyzer.trace.limits import LimitExceeded, TraceLimits
 from fleetprof_analyzer.trace.problems import ProblemKind, Problems
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.report.report import Report
 from isal import igzip
 
@@ -49,7 +50,7 @@ _ROUNDING: Final = "HTA_DISABLE_NS_ROUNDING"
 _INSTALL: Final = "pip install traceinsight 'pandas<3'"
 
 
-class NothingForHTA(ValueError):
+class NothingForHTA(FleetprofError, ValueError):
     """There is no trace that HTA could read; the message says why of each."""
 
 

@@ -7,10 +7,11 @@ reads.
 from pathlib import Path
 from typing import IO, Protocol
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_store.base import NotFound, Store
 
 
-class TraceMissing(LookupError):
+class TraceMissing(FleetprofError, LookupError):
     """There is no trace of this source; the message says where it was looked for."""
 
 

@@ -15,6 +15,10 @@ import sys
 from typing import Any
 
 
+class AgentError(Exception):
+    """The root of the agent's exceptions, which knows no other code of ours."""
+
+
 def report_error() -> None:
     """Prints the exception that is being handled when FLEETPROF_AGENT_DEBUG asks for it; else nothing."""
     if os.environ.get("FLEETPROF_AGENT_DEBUG"):

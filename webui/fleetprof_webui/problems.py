@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Final
 
 import msgspec
+from fleetprof_api.errors import FleetprofError
 from starlette.responses import Response
 
 from fleetprof_webui.models.person import ProblemDetails
@@ -15,7 +16,7 @@ from fleetprof_webui.models.person import ProblemDetails
 MEDIA_TYPE: Final = "application/problem+json"
 
 
-class RequestRefused(Exception):
+class RequestRefused(FleetprofError):
     """A request that is answered with an error: its status, a sentence, and the next step."""
 
     def __init__(self, status: HTTPStatus, detail: str, next_step: str = "", *, fields: Sequence[str] = ()) -> None:

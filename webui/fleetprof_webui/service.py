@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Protocol, cast
 
 from fastapi import Depends, Request
+from fleetprof_api.errors import FleetprofError
 from fleetprof_store.base import Store
 
 from fleetprof_webui.access.viewer import Access, Viewer
@@ -13,7 +14,7 @@ from fleetprof_webui.reports.reading import ReportReader
 from fleetprof_webui.telemetry.prometheus import Prometheus
 
 
-class CaptureCallRefused(Exception):
+class CaptureCallRefused(FleetprofError):
     """A capture was not taken, or not cancelled; it says why and the `next_step`; `details` name wrong fields."""
 
     def __init__(self, message: str, next_step: str = "", details: tuple[str, ...] = ()) -> None:

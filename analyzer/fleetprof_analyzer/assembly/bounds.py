@@ -7,6 +7,7 @@ tables, and a problem says so; texts that are too long are cut. Raises ReportToo
 from typing import Any, Final
 
 import msgspec
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.process.foreign_json import MOST_TEXT_BYTES, OutOfBounds, pass_door
 from fleetprof_api.report.report import MOST_REPORT_BYTES, Problem, Report
 
@@ -16,7 +17,7 @@ _SHORTENED_BYTES: Final = 4096
 _MOST: Final = (1 << 62) - 1
 
 
-class ReportTooLong(ValueError):
+class ReportTooLong(FleetprofError, ValueError):
     """The report would be longer than anybody reads; the message says by how much."""
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.report.report import Report
 from fleetprof_api.samples import RankSamples
@@ -43,7 +44,7 @@ _GZIP_FACTOR: Final = 10
 log = logging.getLogger(__name__)
 
 
-class NothingToAnalyze(Exception):
+class NothingToAnalyze(FleetprofError):
     """There is no trace where one was looked for; the message says where and what would be one."""
 
 

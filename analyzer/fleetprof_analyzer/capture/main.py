@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.keys import InvalidKeyPart
 from fleetprof_api.memory_shortage import HELPER, go_first
 from fleetprof_api.pods import IDENTITY_DIRECTORY
@@ -41,7 +42,7 @@ _SENTENCE_BYTES: Final = 2048
 log = logging.getLogger("fleetprof-analyzer")
 
 
-class Wrong(Exception):
+class Wrong(FleetprofError):
     """The command line or the environment is; the message says what and what it must be."""
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 from fleetprof_api import keys
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.report.report import Report, write_report
 from fleetprof_store.base import NotFound, Store, StoreError
 
@@ -37,7 +38,7 @@ _TRIES: Final = 3
 _READERS: Final = 16
 
 
-class NothingStored(Exception):
+class NothingStored(FleetprofError):
     """The store holds nothing of this capture; the message says where it was looked for."""
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
+from fleetprof_api.errors import FleetprofError
+
 from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 
 T = TypeVar("T")
@@ -46,7 +48,7 @@ class RankSection(StrEnum):
     STEP_TIMES = "step times"
 
 
-class SectionLost(Exception):
+class SectionLost(FleetprofError):
     """What was asked for belongs to a section that is lost."""
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 from fleetprof_api import __version__
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.process.foreign_json import pass_door
 
 from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS_BYTES
@@ -26,7 +27,7 @@ _ENCODED_BYTES: Final = 128 << 10
 _LEVEL: Final = 9
 
 
-class Unusable(Exception):
+class Unusable(FleetprofError):
     """Not a summary that can be merged here; the message says why."""
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.report.report import Iteration, Rank
 
 _UNITS_NS: Final = {"s": 10**9, "ms": 10**6, "us": 1000, "µs": 1000}
@@ -18,7 +19,7 @@ _SPAN: Final = re.compile(rf"{_TIME}\.\.{_TIME}")
 _RULE: Final = "must be iterations (7 or 7..9), worst, all, or a span of time from the start on (250ms..1.5s)"
 
 
-class NoSuchPart(Exception):
+class NoSuchPart(FleetprofError):
     """What was asked for is not in the traces; the message says what is."""
 
 

@@ -6,8 +6,10 @@ Guarantees: a reader's memory is bounded by these numbers, whatever the file cla
 
 from dataclasses import dataclass
 
+from fleetprof_api.errors import FleetprofError
 
-class LimitExceeded(Exception):
+
+class LimitExceeded(FleetprofError):
     """The input passes a limit and is not read further."""
 
 

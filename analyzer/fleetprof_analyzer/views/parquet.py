@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from fleetprof_api import __version__
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.report.report import Report
 from fleetprof_api.tables import Column, Table, columns_of, list_tables
 
 _COMPRESSION: Final = "zstd"
 
 
-class PyArrowMissing(Exception):
+class PyArrowMissing(FleetprofError):
     """Parquet files need a package that is not installed; the message says which."""
 
 

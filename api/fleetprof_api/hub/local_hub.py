@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from fleetprof_store.location import StoreLocation
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.private_directory import NotPrivate, PrivateDirectory
 from fleetprof_api.process.unix_peer import peer_uid
 
@@ -54,7 +55,7 @@ class HubRecord(msgspec.Struct, kw_only=True, frozen=True):
         return self.address.startswith(_SOCKET_ADDRESS)
 
 
-class HubAway(OSError):
+class HubAway(FleetprofError, OSError):
     """No hub can be reached by what the state directory says; the message says why."""
 
 

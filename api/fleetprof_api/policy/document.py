@@ -4,6 +4,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.policy.spec import PolicySpec
 from fleetprof_api.request.document import Metadata
 from fleetprof_api.request.part import Part
@@ -12,7 +13,7 @@ from fleetprof_api.request.refusal import say_problem
 KIND: Final = "ProfilePolicy"
 
 
-class InvalidPolicy(ValueError):
+class InvalidPolicy(FleetprofError, ValueError):
     """A policy that breaks rules; `problems` holds one sentence per broken rule, each beginning with the field."""
 
     def __init__(self, problems: list[str]) -> None:

@@ -8,13 +8,14 @@ from typing import Any, Final
 
 import msgspec
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.policy.stored_status import PolicyStatus
 
 MOST_BYTES: Final = 16 << 20
 _VERSION: Final = 1
 
 
-class InvalidPolicies(ValueError):
+class InvalidPolicies(FleetprofError, ValueError):
     """No document of policies that this fleetprof reads; the message says why."""
 
 

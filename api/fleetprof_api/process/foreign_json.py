@@ -11,6 +11,7 @@ import re
 from functools import cache
 from typing import Final
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.plain_text import make_printable
 
 MOST_TEXT_BYTES: Final = 16 << 10
@@ -23,7 +24,7 @@ _ESCAPES: Final = re.compile(r'((?:\\u[0-9a-fA-F]{4})+)|\\([bfnrt])|\\["\\/]')
 _NUMBER: Final = rb"(?:[0-9]{1,18}+|[1-8][0-9]{18})(?:\.[0-9]{1,24}+)?+(?:[eE][+-]?[0-9]{1,2}+)?+(?![0-9.eE])"
 
 
-class OutOfBounds(ValueError):
+class OutOfBounds(FleetprofError, ValueError):
     """A text or a number that no writer of ours makes; the message says which."""
 
 

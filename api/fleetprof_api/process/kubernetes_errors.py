@@ -3,12 +3,14 @@
 Guarantees: nothing else; each client says at its calls which of the two they raise.
 """
 
+from fleetprof_api.errors import FleetprofError
 
-class ApiUnreachable(Exception):
+
+class ApiUnreachable(FleetprofError):
     """The API server did not answer; the message says how."""
 
 
-class ApiRefused(Exception):
+class ApiRefused(FleetprofError):
     """The API server's refusal: HTTP status, reason (`NotFound`, `Conflict`, `Expired` …) and sentence."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:

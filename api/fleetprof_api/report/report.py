@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.ledger import LedgerEntry
 from fleetprof_api.process.foreign_json import OutOfBounds, pass_door
@@ -43,7 +44,7 @@ _SCHEMA_ID: Final = "https://fleetprof.io/schemas/report.v1.schema.json"
 Ns = Annotated[int, Meta(description="duration, ns", ge=0)]
 
 
-class UnreadableReport(ValueError):
+class UnreadableReport(FleetprofError, ValueError):
     """The bytes are no report that this version reads; the message says why and what to do."""
 
 

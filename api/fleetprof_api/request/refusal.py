@@ -7,6 +7,7 @@ from typing import Final
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.request.fields import field_names, find_rule
 
 # The kinds of pydantic's errors that a field's rule answers better than pydantic's own words.
@@ -32,7 +33,7 @@ _RULE_ANSWERS: Final = frozenset(
 _SHOWN: Final = 80
 
 
-class InvalidRequest(ValueError):
+class InvalidRequest(FleetprofError, ValueError):
     """A request that breaks rules; `problems` holds one sentence per broken rule, each beginning with the field."""
 
     def __init__(self, problems: list[str]) -> None:

@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from fleetprof_api.errors import FleetprofError
+
 STEP_NS: Final = 300 * 10**9
 POINTS: Final = 288
 MOST_BYTES: Final = 64 << 20
@@ -17,7 +19,7 @@ MOST_BYTES: Final = 64 << 20
 _VERSION: Final = 1
 
 
-class InvalidHistory(ValueError):
+class InvalidHistory(FleetprofError, ValueError):
     """Not a history that this fleetprof reads; the message says why."""
 
 

@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.memory_shortage import HELPER, go_first
 from fleetprof_api.process.import_path import own_environment
 
@@ -23,7 +24,7 @@ _NICE: Final = 10
 _SAID_BYTES: Final = 4096
 
 
-class AnalysisFailed(Exception):
+class AnalysisFailed(FleetprofError):
     """The analysis ended without a report; the message is its last line."""
 
 

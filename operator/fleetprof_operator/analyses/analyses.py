@@ -14,6 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Final
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 from fleetprof_api.request import Analysis
 
@@ -41,7 +42,7 @@ _LOOK_S: Final = 10.0  # between two looks at the pods of a Job that goes on
 _PAUSE_S: Final = 0.1  # between two watches, should a server end them at once
 
 
-class AnalyzerJobFailed(Exception):
+class AnalyzerJobFailed(FleetprofError):
     """The analysis ended without a report; the message is one sentence."""
 
 

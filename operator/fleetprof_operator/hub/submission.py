@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from fleetprof_api import keys
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.request import InvalidRequest, ProfileRequest
 
 from fleetprof_operator.hub.bounds import BEYOND, find_beyond
@@ -24,7 +25,7 @@ QUEUED: Final = "Queued"
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-class CaptureRefused(Exception):
+class CaptureRefused(FleetprofError):
     """The hub does not begin this capture; `reason` is that of a Succeeded condition, the message says what to do."""
 
     def __init__(self, reason: str, message: str) -> None:
@@ -32,7 +33,7 @@ class CaptureRefused(Exception):
         self.reason = reason
 
 
-class UnknownCapture(LookupError):
+class UnknownCapture(FleetprofError, LookupError):
     """No capture has this uid or name, or several have the name."""
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from fleetprof_api.errors import FleetprofError
 
 API_VERSION: Final = "admission.k8s.io/v1"
 MAX_WARNING: Final = 256
@@ -21,7 +22,7 @@ _UID_IN_HEAD: Final = re.compile(rb'"uid"\s*:\s*"([0-9A-Za-z-]{1,64})"')
 _NAMESPACE_IN_HEAD: Final = re.compile(rb'"namespace"\s*:\s*"([a-z0-9-]{1,63})"')
 
 
-class InvalidReview(ValueError):
+class InvalidReview(FleetprofError, ValueError):
     """The body is no AdmissionReview; the message names the field and the rule."""
 
 

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from aiohttp import web
+from fleetprof_api.errors import FleetprofError
 
 from fleetprof_operator.injection.admission import read_head
 
@@ -23,7 +24,7 @@ READ_S: Final = 2.0
 _HEAD_BYTES: Final = 2048
 
 
-class NotTaken(Exception):
+class NotTaken(FleetprofError):
     """A body is not read. `uid`: the review that is to be answered all the same, "" when that is not known."""
 
     def __init__(self, reason: str, message: str, uid: str) -> None:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from fleetprof_api.errors import FleetprofError
+
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
 
 PATIENCE_S: Final = 0.6
@@ -22,7 +24,7 @@ ListObjects = Callable[[str], Awaitable[list[Json]]]
 """The objects at a path of the API; raises what it likes."""
 
 
-class UnknownLimits(Exception):
+class UnknownLimits(FleetprofError):
     """The namespace's limits could not be read; the message says why."""
 
 

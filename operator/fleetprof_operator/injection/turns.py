@@ -10,6 +10,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
+from fleetprof_api.errors import FleetprofError
+
 WORKERS: Final = 1
 """A second one would take the interpreter from the event loop, and do no more work."""
 MOST_WAITING: Final = 1024
@@ -22,7 +24,7 @@ _Result = TypeVar("_Result")
 _Work = tuple["asyncio.Future[Any]", Callable[[], Any]]
 
 
-class Busy(Exception):
+class Busy(FleetprofError):
     """There is too much to do already; the message says whose."""
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.process.kubernetes_errors import ApiRefused
 from fleetprof_api.request import WorkloadReference
 
@@ -20,7 +21,7 @@ MAX_DEPTH: Final = 8
 _REFUSED_S: Final = 30.0
 
 
-class CannotFollow(Exception):
+class CannotFollow(FleetprofError):
     """An owner cannot be read; the message says which right or kind is missing."""
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.process.address import HostPort, parse_host_port
 from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
 
@@ -39,7 +40,7 @@ _CONFLICT: Final = 409
 _NOT_FOUND: Final = 404
 
 
-class Deposed(Exception):
+class Deposed(FleetprofError):
     """Another process holds what was ours, or may."""
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Callable
 
 from fleetprof_agent.capture.memory_guard import MemoryGuard
+from fleetprof_agent.errors import AgentError
 from fleetprof_agent.samples.nvml import make_columns
 from fleetprof_agent.samples.thread_samples import ThreadSamples
 from fleetprof_agent.steps.ring import MASK, StepRing
@@ -38,7 +39,7 @@ Send = Callable[..., bool]
 Sample = Callable[[], "dict[str, int | None] | None"]
 
 
-class InvalidArm(ValueError):
+class InvalidArm(AgentError, ValueError):
     """An "arm" command with a field missing or out of range."""
 
 

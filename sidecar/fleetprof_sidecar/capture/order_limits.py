@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from fleetprof_api.choices import Collect
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.hub import hub_pb2
 from fleetprof_api.kernel_class import MOST_KERNEL_CLASSES
 from fleetprof_api.limits import (
@@ -33,7 +34,7 @@ _LAST_STEP: Final = 2**31
 _OPTIONS: Final = frozenset(Collect)
 
 
-class OverLimit(ValueError):
+class OverLimit(FleetprofError, ValueError):
     """The order asks for more than is allowed; the message names the field, the value and the limit."""
 
 

@@ -21,6 +21,7 @@ import zlib
 from pathlib import Path
 from typing import IO, Any, Final, TypedDict
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.memory_shortage import HELPER, go_first
 
 PART_BYTES: Final = 8 << 20
@@ -56,7 +57,7 @@ class CompressionResult(TypedDict):
     events: int
 
 
-class UnusableTrace(Exception):
+class UnusableTrace(FleetprofError):
     """The file cannot be used, or has no room. `reason` as in CompressionResult.failure."""
 
     def __init__(self, reason: str, message: str) -> None:

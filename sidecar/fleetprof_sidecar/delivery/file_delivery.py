@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import Final, Protocol, TypeVar
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.hub import hub_pb2
 from fleetprof_api.process.backoff import Backoff
 
@@ -36,7 +37,7 @@ class Uploads(Protocol):
         """
 
 
-class GaveUp(Exception):
+class GaveUp(FleetprofError):
     """The file cannot be stored; the message says why."""
 
 

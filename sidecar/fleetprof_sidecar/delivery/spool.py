@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.ledger import Reason
 
 from fleetprof_sidecar.capture.process_capture import ProcessCapture, StoredFile, check_capture_id
@@ -30,11 +31,11 @@ from fleetprof_sidecar.children.compress import PART_BYTES
 FREE_MARGIN_BYTES: Final = 64 << 20
 
 
-class SpoolBusy(Exception):
+class SpoolBusy(FleetprofError):
     """Another sidecar works on this spool."""
 
 
-class NoRoom(Exception):
+class NoRoom(FleetprofError):
     """A file does not fit. `reason`: SpoolFull (our limit) or DiskFull (the volume)."""
 
     def __init__(self, reason: Reason, message: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.hub.local_hub import UPLOAD_SCHEME
 from fleetprof_api.process.backoff import Backoff
 
@@ -42,7 +43,7 @@ class GrantedPart(Protocol):
         """The headers that were signed with it."""
 
 
-class UploadBroken(Exception):
+class UploadBroken(FleetprofError):
     """The parts did not arrive; a new grant may help."""
 
 
@@ -50,7 +51,7 @@ class StoreUnreached(UploadBroken):
     """No connection to the store came about."""
 
 
-class FileDamaged(Exception):
+class FileDamaged(FleetprofError):
     """The file is not what it was when it was written; nothing helps."""
 
 

@@ -6,6 +6,7 @@ Guarantees: plain values, safe to hand to any thread.
 from dataclasses import dataclass
 
 from fleetprof_agent import wire
+from fleetprof_api.errors import FleetprofError
 
 from fleetprof_sidecar.processes.roles import Role
 
@@ -87,7 +88,7 @@ class Whereabouts:
     examined: bool
 
 
-class OrderRefused(Exception):
+class OrderRefused(FleetprofError):
     """No order was placed. reason: Unknown, Launcher, Worker, NotChosen, NotPolling, NotStepping, ProfilesItself,
     Outstanding.
     """

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
+from fleetprof_api.errors import FleetprofError
+
 from fleetprof_sidecar.processes.views import Credentials
 from fleetprof_sidecar.sockets.liveness import has_listener
 from fleetprof_sidecar.sockets.shared_files import set_mode
@@ -35,7 +37,7 @@ _ANCILLARY_BYTES: Final = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPA
 _Message = TypeVar("_Message")
 
 
-class SocketInUse(OSError):
+class SocketInUse(FleetprofError, OSError):
     """Another sidecar serves this directory."""
 
 

@@ -25,6 +25,7 @@ from typing import Final
 
 import fleetprof_agent
 from fleetprof_agent import wire
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.pods import AGENT_FOLDER, KINETO_BASE_CONFIG, KINETO_CONFIG_FILE, kineto_variables
 
 from fleetprof_sidecar.sockets.liveness import has_listener
@@ -37,7 +38,7 @@ CLIENT_PREFIX: Final = "dynoconfigclient"
 _ACL: Final = "system.posix_acl_default"
 
 
-class UnusableDirectory(ValueError):
+class UnusableDirectory(FleetprofError, ValueError):
     """The path cannot be the socket directory; the message says why and what to do."""
 
 

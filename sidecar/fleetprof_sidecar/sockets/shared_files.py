@@ -14,10 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from fleetprof_api.errors import FleetprofError
+
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class UnexpectedFile(Exception):
+class UnexpectedFile(FleetprofError):
     """Something else than the file that was expected; the message says what."""
 
 

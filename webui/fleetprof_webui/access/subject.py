@@ -9,13 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fleetprof_api.errors import FleetprofError
+
 _MOST_GROUPS: Final = 1000
 _MOST_NAME: Final = 512
 _RESERVED: Final = "system:"
 _NO_PREFIX: Final = "-"
 
 
-class UnusableClaims(Exception):
+class UnusableClaims(FleetprofError):
     """The claims name nobody; the message says why, and holds no claim."""
 
 

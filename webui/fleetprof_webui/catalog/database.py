@@ -13,6 +13,7 @@ import sqlalchemy
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
+from fleetprof_api.errors import FleetprofError
 from sqlalchemy import Engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DatabaseError, SQLAlchemyError
@@ -26,7 +27,7 @@ _DAMAGED: Final = ("file is not a database", "database disk image is malformed")
 log = logging.getLogger(__name__)
 
 
-class CatalogUnusable(Exception):
+class CatalogUnusable(FleetprofError):
     """The database cannot be used; the message says why and what to do."""
 
 

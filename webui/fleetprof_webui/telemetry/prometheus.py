@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import httpx2
 import msgspec
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.telemetry.history import POINTS, STEP_NS
 from fleetprof_api.telemetry.measures import IN_HISTORY
 
@@ -41,7 +42,7 @@ _NOW: Final = (
 _MATCHERS: Final = re.compile(r'\s*[a-zA-Z_]\w*\s*(=|!=|=~|!~)\s*"([^"\\\n]|\\.)*"\s*')
 
 
-class PrometheusFailed(Exception):
+class PrometheusFailed(FleetprofError):
     """It gave no answer that can be used; the message says why."""
 
 

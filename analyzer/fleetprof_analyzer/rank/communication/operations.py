@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from fleetprof_api.errors import FleetprofError
 
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
@@ -151,7 +152,7 @@ class _Head(msgspec.Struct):
 _HEAD_FIELDS: Final = tuple(name for name in _Head.__struct_fields__ if name != "columns")
 
 
-class UnreadableOperations(ValueError):
+class UnreadableOperations(FleetprofError, ValueError):
     """The bytes are no encoded operations."""
 
 

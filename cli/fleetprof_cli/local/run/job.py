@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NoReturn
 
+from fleetprof_api.errors import FleetprofError
+
 _FORWARDED: Final = (
     signal.SIGTERM,
     signal.SIGINT,
@@ -30,7 +32,7 @@ NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 
 
-class CannotStart(Exception):
+class CannotStart(FleetprofError):
     """The command could not be started; `code` is what a shell would end with."""
 
     def __init__(self, message: str, code: int) -> None:

@@ -7,6 +7,8 @@ import hmac
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from fleetprof_api.errors import FleetprofError
+
 
 @dataclass(frozen=True, slots=True)
 class Principal:
@@ -18,7 +20,7 @@ class Principal:
     expires_unix_ns: int = field(default=0, compare=False)
 
 
-class CannotAuthenticate(Exception):
+class CannotAuthenticate(FleetprofError):
     """Nobody can tell now whether a token is good; the message says why. The caller should try again."""
 
 

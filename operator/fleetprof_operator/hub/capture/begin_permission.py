@@ -7,6 +7,7 @@ capture waits for the store.
 
 import logging
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_store.base import StoreError
 
 from fleetprof_operator.hub.bounds import BEYOND, find_too_many_ranks, find_too_often
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 NO_STORE = "StoreUnavailable"
 
 
-class BeyondBounds(Exception):
+class BeyondBounds(FleetprofError):
     """The capture may not begin; the message says why and whom to ask."""
 
 

@@ -6,6 +6,8 @@ books as they were. The bytes are estimates of the memory that messages take, no
 
 from collections import Counter
 
+from fleetprof_api.errors import FleetprofError
+
 from fleetprof_operator.hub.sidecars.message_weight import ELEMENT_WEIGHT
 
 RECORD_BYTES = 32 << 10  # of a stream and its record: measured, gRPC's part is most of it
@@ -13,7 +15,7 @@ LOST_RECORD_BYTES = 2 << 10
 TELEMETRY_BYTES = 1 << 10  # of a process, whose telemetry lives with its record (`hub.telemetry`)
 
 
-class OverBudget(Exception):
+class OverBudget(FleetprofError):
     """More would be kept than there is room for; the sentence is sent back to the sidecar."""
 
 

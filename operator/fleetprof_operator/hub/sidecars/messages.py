@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from fleetprof_api.errors import FleetprofError
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.limits import HIGHEST_RANK
 from fleetprof_api.plain_text import make_printable
@@ -35,7 +36,7 @@ _INT64: Final = 2**63 - 1
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
-class ProtocolError(Exception):
+class ProtocolError(FleetprofError):
     """A message that breaks the protocol; the stream ends with this sentence."""
 
 

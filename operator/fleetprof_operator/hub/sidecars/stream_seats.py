@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from fleetprof_api.errors import FleetprofError
+
 from fleetprof_operator.hub.access.authentication import Principal
 from fleetprof_operator.hub.access.bucket import TokenBucket
 from fleetprof_operator.hub.access.call_refusals import CallRefusal
@@ -19,7 +21,7 @@ DIALS_PER_S: Final = 0.5
 _MOST_PODS: Final = 20_000
 
 
-class NoSeat(Exception):
+class NoSeat(FleetprofError):
     """No stream for this pod now; `kind` and the sentence say why."""
 
     def __init__(self, kind: CallRefusal, message: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fleetprof_api import pods
+from fleetprof_api.errors import FleetprofError
 
 from fleetprof_operator.injection.pods.json_patch import make_patch
 from fleetprof_operator.injection.pods.nodes import Node, find_node_without
@@ -49,7 +50,7 @@ class Change:
     why_not: str = ""
 
 
-class _LeftAlone(Exception):
+class _LeftAlone(FleetprofError):
     """The pod stays as it is."""
 
     def __init__(self, reason: str, why_not: str, *, warn: bool = True) -> None:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from fleetprof_api import __version__
+from fleetprof_api.errors import FleetprofError
 
 from fleetprof_operator.injection.pods.quantity import read_quantity
 
@@ -25,7 +26,7 @@ MAX_CA_BYTES: Final = 64 << 10
 MIN_MEMORY: Final = 64 << 20
 
 
-class InvalidSettings(ValueError):
+class InvalidSettings(FleetprofError, ValueError):
     """The sidecar cannot be described like this."""
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from fleetprof_api.errors import FleetprofError
 
 MOST_ALERTS: Final = 10_000
 """Of one message; Alertmanager's own `max_alerts` can be set lower."""
@@ -18,7 +19,7 @@ REPORT_ALERT: Final = "FleetprofReport"
 _MOST_TEXT: Final = 253
 
 
-class InvalidMessage(ValueError):
+class InvalidMessage(FleetprofError, ValueError):
     """The body is not what Alertmanager sends; the message says how."""
 
 

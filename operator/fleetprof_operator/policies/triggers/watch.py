@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Generic, TypeVar
 
+from fleetprof_api.errors import FleetprofError
+
 from fleetprof_operator.policies.triggers.alerts import FiringAlert
 from fleetprof_operator.policies.triggers.figures import JobFigures
 from fleetprof_operator.policies.triggers.persistence import Persistence
@@ -15,7 +17,7 @@ from fleetprof_operator.policies.triggers.persistence import Persistence
 INTERVAL_NS: Final = 30 * 10**9
 
 
-class InvalidTrigger(ValueError):
+class InvalidTrigger(FleetprofError, ValueError):
     """The trigger can never fire; the message names the field and says what to write."""
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from fleetprof_api.errors import FleetprofError
 
 from fleetprof_analyzer.job.stragglers.replay.graph.order import Step, Stuck, order
 from fleetprof_analyzer.job.stragglers.replay.partners.matched import Matched
@@ -27,7 +28,7 @@ _MOST_ROUNDS: Final = 60
 _SINGLE_ROUNDS: Final = 20  # then what is let go is so on all ranks, because large jobs repeat their circles
 
 
-class Circular(Exception):
+class Circular(FleetprofError):
     """The matched operations wait for each other in a circle."""
 
 
