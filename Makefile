@@ -82,7 +82,7 @@ part/jobs:
 
 # Tests that start no server and no browser: none of them can be late. `helm template` only calculates too. They are one
 # process, which fills what the jobs leave of the cores, and later what the servers' tests leave.
-CALCULATIONS := tests/api tests/house $(addprefix tests/analyzer/,comparison job pyramid rank reading timeline trace words) \
+CALCULATIONS := tests/api tests/house $(addprefix tests/analyzer/,comparison findings job pyramid rank reading timeline trace words) \
     $(filter-out %/test_on_an_api_server.py %/test_bounds.py,$(wildcard tests/chart/test_*.py))
 
 part/calculations:

@@ -6,12 +6,12 @@ Run by `make generate`, checked by `make lint`.
 import sys
 from pathlib import Path
 
-from fleetprof_analyzer.job.findings.guards import GUARDS, SentenceGuard
-from fleetprof_analyzer.words.guards.sentences import SENTENCES
+from fleetprof_analyzer.job.sentence_guard import SentenceGuard
+from fleetprof_analyzer.views.guard_list import GUARDS
 
 PAGE = Path(__file__).parent.parent / "docs" / "measures.md"
-BEGIN = "<!-- Made by `make generate` out of words/guards/sentences.py: begin guards -->\n"
-END = "<!-- Made by `make generate` out of words/guards/sentences.py: end guards -->\n"
+BEGIN = "<!-- Made by `make generate` out of the guards of `analyzer/fleetprof_analyzer`: begin guards -->\n"
+END = "<!-- Made by `make generate` out of the guards of `analyzer/fleetprof_analyzer`: end guards -->\n"
 
 
 def make_page(text: str) -> str:
@@ -27,7 +27,7 @@ def _row(guard: SentenceGuard) -> str:
     if guard.least_permille >= 1000:
         share = "" if guard.least_permille == 1000 else f"{guard.least_permille / 1000:g} times"
     least = " ".join(word for word in ("more than" if guard.more else "", share, guard.whole) if word)
-    return f"| {guard.place} | {SENTENCES[guard].words} | {guard.figure}: {least} | {SENTENCES[guard].below} |\n"
+    return f"| {guard.place} | {guard.words} | {guard.figure}: {least} | {guard.below} |\n"
 
 
 def main() -> None:

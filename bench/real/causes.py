@@ -30,7 +30,7 @@ sys.path[:0] = [str(HERE), str(ROOT / "tests")]
 
 import msgspec  # noqa: E402
 from capture import stop_family, stop_programs  # noqa: E402
-from fleetprof_analyzer.rank.causes.registry import CAUSE_RULES  # noqa: E402
+from fleetprof_analyzer.findings.known_causes import KINDS  # noqa: E402
 from fleetprof_api.report.report import Report  # noqa: E402
 from harness.training.local_system import Local, make_local  # noqa: E402
 
@@ -80,7 +80,7 @@ class MeasuredPaces:
         return 1 - self.without_ns / self.with_cause_ns
 
 
-PROGRAMS = [*(Planted(rule.program, rule.name) for rule in CAUSE_RULES), *map(Planted, HEALTHY)]
+PROGRAMS = [*(Planted(kind.program, kind.name) for kind in KINDS), *map(Planted, HEALTHY)]
 
 
 def main() -> None:

@@ -26,10 +26,10 @@ from fleetprof_api.report.start_skew import RankStart, StartSkew
 
 from fleetprof_analyzer.assembly.bounds import bound_report
 from fleetprof_analyzer.assembly.sections import ReportSections
+from fleetprof_analyzer.findings.registry import find_findings
 from fleetprof_analyzer.job.cost import measure_cost
 from fleetprof_analyzer.job.device_waits import name_device_waits
 from fleetprof_analyzer.job.energy import add_energy, find_worst_gpu
-from fleetprof_analyzer.job.findings.findings import find_findings
 from fleetprof_analyzer.job.heterogeneity import measure_heterogeneity
 from fleetprof_analyzer.job.modules import merge_modules
 from fleetprof_analyzer.job.stragglers.causes.silence import add_silences
@@ -51,7 +51,6 @@ from fleetprof_analyzer.rank.measures.kernels.operator_launches import merge_ope
 from fleetprof_analyzer.rank.sections import RankSection
 from fleetprof_analyzer.rank.summary import RankSummary
 from fleetprof_analyzer.trace.problems import ProblemKind
-from fleetprof_analyzer.words.findings import say_findings
 from fleetprof_analyzer.words.methods import METHOD_OF_COST
 from fleetprof_analyzer.words.stragglers import say_stragglers
 
@@ -121,7 +120,7 @@ def assemble(
         report,
         findings=find(
             "findings",
-            lambda: say_findings(find_findings(report, gain), report.stragglers, device),
+            lambda: find_findings(report, gain, device),
         ).otherwise([]),
         whole_traces=find("whole traces", lambda: choose_whole_traces(ranks, suspects)).otherwise([]),
         problems=[

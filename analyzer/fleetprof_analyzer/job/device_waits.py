@@ -6,13 +6,23 @@ not known, or the trace is a sample, the verdict stays as it is.
 
 from collections.abc import Callable, Sequence
 from statistics import median
+from typing import Final
 
 from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.report import Rank
 from fleetprof_api.report.stragglers import Straggler, Stragglers
 from msgspec.structs import replace
 
-from fleetprof_analyzer.job.findings.guards import WAITS_ON_DEVICE
+from fleetprof_analyzer.job.sentence_guard import SentenceGuard
+
+WAITS_ON_DEVICE: Final = SentenceGuard(
+    place="verdict: its device",
+    figure="idle_ns.waiting beyond the other ranks'",
+    whole="stragglers.ranks.lateness_ns",
+    least_permille=500,
+    words="M % waits for its device, …",
+    below="its host code",
+)
 
 
 def name_device_waits(found: Stragglers, ranks: Sequence[Rank]) -> Stragglers:

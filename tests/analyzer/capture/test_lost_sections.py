@@ -30,7 +30,7 @@ from harness.traces.kept_traces import traces_in
 from harness.traces.planted.ranks import PlantedRank, write_ranks
 from harness.traces.planted.traces import plant_capture
 
-MEASURED = ("fleetprof_analyzer.rank.", "fleetprof_analyzer.job.", "fleetprof_analyzer.words.")
+MEASURED = tuple(f"fleetprof_analyzer.{room}." for room in ("rank", "job", "findings", "words"))
 # What a summary is made by is no measure of it.
 NO_MEASURES = {"merge"}
 

@@ -14,10 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 from fleetprof_analyzer.capture.store import analyze_capture
-from fleetprof_analyzer.job.findings.findings import find_findings
+from fleetprof_analyzer.findings.registry import find_findings
 from fleetprof_analyzer.job.stragglers.sampled_device import find_sampled_device
 from fleetprof_analyzer.pyramid.fleet import write_fleet
-from fleetprof_analyzer.words.findings import say_findings
 from fleetprof_api import keys
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report import Report, Series, read_report, write_report
@@ -93,7 +92,7 @@ def add_samples(report: Report) -> Report:
             series.append(Series(name="throttled_by_power", unit="%", at_unix_ns=at, values=throttled))
         ranks.append(msgspec.structs.replace(rank, host_name=f"node-{number // 2}", device_series=series))
     sampled = msgspec.structs.replace(report, ranks=ranks)
-    findings = say_findings(find_findings(sampled), sampled.stragglers, find_sampled_device(sampled))
+    findings = find_findings(sampled, late_device=find_sampled_device(sampled))
     return msgspec.structs.replace(sampled, findings=findings)
 
 

@@ -13,8 +13,9 @@ from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Stragglers, Undecided
 
-from fleetprof_analyzer.job.findings import guards
-from fleetprof_analyzer.job.findings.found import OF_CAUSES
+from fleetprof_analyzer.findings.finding import OF_VERDICT
+from fleetprof_analyzer.findings.known_causes import OF_CAUSES
+from fleetprof_analyzer.views.answer import guards
 from fleetprof_analyzer.views.answer.lateness import say_lateness
 from fleetprof_analyzer.views.answer.time_spent import find_proven, say_time
 from fleetprof_analyzer.views.text import duration, percent, plain, share
@@ -31,7 +32,7 @@ _OF_NOBODY: Final = ("heavy_stage", "moving_imbalance")
 _LONG: Final = "long_iterations"
 _OF_PARTS: Final = ("communication", "copies", "iterations")
 """The answer says what findings about them say."""
-_SAID: Final = ("stragglers", OF_CAUSES)
+_SAID: Final = (OF_VERDICT, OF_CAUSES)
 _UNKNOWN: Final = "unknown_device"
 _UNTIMED: Final = "The traces hold no work whose time could be measured."
 _MOST_EVIDENCE: Final = 6
@@ -82,7 +83,7 @@ def _say_long(report: Report, leading: Finding | None) -> str:
 
 def _find_more(report: Report) -> Finding | None:
     """What is worth more than the fault that the verdict names, where anything is."""
-    if not report.findings or report.findings[0].measure == "stragglers" or report.stragglers is None:
+    if not report.findings or report.findings[0].measure == OF_VERDICT or report.stragglers is None:
         return None
     first = report.findings[0]
     return first if guards.MORE_ELSEWHERE.allows(first.gain_permille / 1000, report.stragglers.gain) else None
@@ -191,7 +192,7 @@ def _next_step(report: Report) -> str:
     findings = sorted(report.findings, key=lambda finding: finding is not proven)
     if found is not None and found.verdict in _NAMED and found.verdict not in _OF_NOBODY:
         # The sentence begins with the late rank, so what helps there comes first, whatever else is worth more.
-        findings.sort(key=lambda finding: finding.measure != "stragglers")
+        findings.sort(key=lambda finding: finding.measure != OF_VERDICT)
     advice: Sequence[str] = [finding.advice for finding in findings if finding.advice]
     candidate = None if report.stragglers is None else report.stragglers.candidate
     if candidate is not None:

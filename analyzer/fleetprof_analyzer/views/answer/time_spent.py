@@ -11,8 +11,9 @@ from fleetprof_api.report.findings import Finding, PartOfTime
 from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.report import KindTotal, Rank, Report
 
-from fleetprof_analyzer.job.findings import guards
-from fleetprof_analyzer.job.findings.found import OF_CAUSES
+from fleetprof_analyzer.findings.cpu_contention import OF_CORES
+from fleetprof_analyzer.findings.known_causes import OF_CAUSES
+from fleetprof_analyzer.views.answer import guards
 from fleetprof_analyzer.views.text import percent, plain, share
 from fleetprof_analyzer.views.words.causes_text import add_stages, find_silences, list_causes
 from fleetprof_analyzer.views.words.code_words import in_brackets, name_place
@@ -151,7 +152,7 @@ def _say_host(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
 def _wait_for_cores(report: Report) -> str:
     """What runs through all stages, where it is worth most: what to try is about that."""
     first = report.findings[0] if report.findings else None
-    if first is None or first.measure != "ranks.cores.waited_ns":
+    if first is None or first.measure != OF_CORES:
         return ""
     who = "the training threads wait" if len(report.ranks) > 1 else "the training thread waits"
     return f"; {who} for a core for {share(first.gain_permille, 1000)} of the time"

@@ -8,10 +8,10 @@ from typing import Final
 
 from fleetprof_api.report.stragglers import Evidence, Straggler, Stragglers
 
+from fleetprof_analyzer.findings.exposed_communication import say_bubbles
 from fleetprof_analyzer.views.text import capital, duration, percent, plain
 from fleetprof_analyzer.views.words.code_words import in_brackets
 from fleetprof_analyzer.views.words.floor_words import say_floor
-from fleetprof_analyzer.words.exposed_communication import say_bubbles
 
 _MOST_LISTED: Final = 16
 _MOST_OF_NAME: Final = 30

@@ -4,9 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from fleetprof_analyzer.job.findings.findings import find_findings
-from fleetprof_analyzer.job.findings.host_findings import find_host_findings
-from fleetprof_analyzer.words.findings import say_findings
+from fleetprof_analyzer.findings.registry import find_findings
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Iteration, KindTotal, Rank, Report, TimeBreakdown
@@ -35,7 +33,8 @@ def rank(
 
 def findings_of(ranks: list[Rank]) -> list[Finding]:
     """As the report has them, with their sentences."""
-    return say_findings(find_host_findings(ranks), None)
+    total = KindTotal(kind="cpu", time_basis="host", ranks=len(ranks), time_ns=TimeBreakdown(span=1))
+    return find_findings(Report(totals=[total], ranks=ranks))
 
 
 @pytest.mark.parametrize(("shares", "found"), [
@@ -114,5 +113,5 @@ def test_a_core_for_sending_is_advice_where_cores_are_missing(
         time_ns=TimeBreakdown(span=2 * SPAN, exposed_communication=800_000),
     )
     found = Stragglers(verdict="nobody", transfer_share=transfer)
-    (finding,) = say_findings(find_findings(Report(totals=[total], ranks=ranks, stragglers=found)), found)
+    (finding,) = find_findings(Report(totals=[total], ranks=ranks, stragglers=found))
     assert word in finding.advice

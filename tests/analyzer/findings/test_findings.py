@@ -1,17 +1,18 @@
 """What is worth saying: thresholds, gains, ranks that stand out, and silence."""
 
-import re
+import importlib
+import pkgutil
 from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
 import pytest
-from fleetprof_analyzer.job.findings.findings import find_findings
-from fleetprof_analyzer.job.findings.found import ExposedCopies
+from fleetprof_analyzer import findings
+from fleetprof_analyzer.findings import registry
+from fleetprof_analyzer.findings.finding import FindingRule
+from fleetprof_analyzer.findings.registry import RULES, find_findings
 from fleetprof_analyzer.views.words.straggler_words import CAUSES
-from fleetprof_analyzer.words.findings import say_findings
 from fleetprof_api.report.code_place import PlaceInCode
-from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.rank_tables import OperatorLaunches
 from fleetprof_api.report.report import KindTotal, Rank, Report, TimeBreakdown
@@ -50,11 +51,6 @@ def report_of(
     )  # fmt: skip
 
 
-def findings_of(report: Report) -> list[Finding]:
-    """As the report has them, with their sentences."""
-    return say_findings(find_findings(report), report.stragglers)
-
-
 @pytest.mark.parametrize(
     ("idle", "time", "found"),
     [
@@ -71,21 +67,21 @@ def findings_of(report: Report) -> list[Finding]:
     ],
 )  # fmt: skip
 def test_findings_by_gain(idle: dict[str, int], time: dict[str, int], found: list[tuple[str, int]]) -> None:
-    findings = findings_of(report_of(idle, time=time))
-    assert [(finding.kind, finding.gain_permille) for finding in findings] == found
-    assert all(finding.advice and finding.measure and finding.value_ns is not None for finding in findings)
+    rows = find_findings(report_of(idle, time=time))
+    assert [(finding.kind, finding.gain_permille) for finding in rows] == found
+    assert all(finding.advice and finding.measure and finding.value_ns is not None for finding in rows)
 
 
 def test_ranks_that_stand_out_are_named() -> None:
     ranks = [{"data_loading": share} for share in (10, 12, 300, 11)]
-    (finding,) = findings_of(report_of({"data_loading": 83}, ranks=ranks))
+    (finding,) = find_findings(report_of({"data_loading": 83}, ranks=ranks))
     assert finding.ranks == [2]
-    (finding,) = findings_of(report_of({"data_loading": 83}, ranks=[{"data_loading": 83}] * 4))
+    (finding,) = find_findings(report_of({"data_loading": 83}, ranks=[{"data_loading": 83}] * 4))
     assert finding.ranks == []
 
 
 def test_a_sample_of_a_trace_says_nothing_about_idle_time() -> None:
-    found = findings_of(report_of({"data_loading": 400}, time={"exposed_memory": 40}, recorded=20))
+    found = find_findings(report_of({"data_loading": 400}, time={"exposed_memory": 40}, recorded=20))
     assert [finding.kind for finding in found] == ["exposed_copies"]
 
 
@@ -102,17 +98,17 @@ def test_every_cause_has_its_words(cause: Cause) -> None:
 def test_a_straggler_stands_for_the_waiting_that_it_causes(verdict: Any, gain: float, found: list[str]) -> None:
     late = Stragglers(verdict=verdict, reason="rank 3 is late", gain=gain,
                       ranks=[Straggler(rank=3, lateness_ns=1, cause="host")])  # fmt: skip
-    findings = findings_of(report_of(time={"exposed_communication": 150}, stragglers=late))
-    assert [finding.kind for finding in findings] == found
+    rows = find_findings(report_of(time={"exposed_communication": 150}, stragglers=late))
+    assert [finding.kind for finding in rows] == found
     if found == ["straggler"]:
-        assert (findings[0].message, findings[0].ranks, findings[0].gain_permille) == ("Rank 3 is late", [3], 200)
+        assert (rows[0].message, rows[0].ranks, rows[0].gain_permille) == ("Rank 3 is late", [3], 200)
 
 
 def test_a_launch_bound_job_names_the_operators_that_launch_most() -> None:
     operators = [OperatorLaunches(name=name, own_launches=count) for name, count in
                  (("(none)", 90), ("aten::add_", 50), ("aten::mm", 70))]  # fmt: skip
     report = msgspec.structs.replace(report_of({"launching": 90}), launching_operators=operators)
-    (finding,) = findings_of(report)
+    (finding,) = find_findings(report)
     assert finding.names == ["aten::mm", "aten::add_"]
 
 
@@ -120,7 +116,7 @@ def test_a_job_that_waits_for_its_device_names_the_operators_that_read_from_it()
     calls = {"aten::mm": 90, "aten::nonzero": 5, "aten::item": 70, "aten::_local_scalar_dense": 70}
     operators = [OperatorLaunches(name=name, calls=count) for name, count in calls.items()]
     report = msgspec.structs.replace(report_of({"synchronization": 40}), launching_operators=operators)
-    (finding,) = findings_of(report)
+    (finding,) = find_findings(report)
     assert finding.names == ["aten::_local_scalar_dense", "aten::item", "aten::nonzero"]
 
 
@@ -141,7 +137,7 @@ def test_advice_on_communication_follows_from_what_is_sent(
         for size, total in sizes
     ]  # fmt: skip
     report = report_of(time={"exposed_communication": 300}, stragglers=Stragglers(transfer_share=transfer))
-    (finding,) = findings_of(msgspec.structs.replace(report, communication=rows))
+    (finding,) = find_findings(msgspec.structs.replace(report, communication=rows))
     assert words in finding.advice
     assert "larger" not in finding.advice or words == "larger messages"
 
@@ -162,7 +158,7 @@ EVEN = PipelineBubbles(share=0.28, ideal_share=3 / 11, stages=4, microbatches=8)
 ])  # fmt: skip
 def test_bubbles_of_a_pipeline_are_called_by_their_name(pipeline: PipelineBubbles, message: str, advice: str) -> None:
     found = Stragglers(verdict="nobody", transfer_share=0.2, pipeline=pipeline)
-    (finding,) = findings_of(report_of(time={"exposed_communication": 300}, stragglers=found))
+    (finding,) = find_findings(report_of(time={"exposed_communication": 300}, stragglers=found))
     assert finding.message.endswith(message)
     assert advice in finding.advice
 
@@ -184,7 +180,7 @@ def test_idle_time_says_between_what_it_lies(place: IdlePlace, end: str) -> None
     report = report_of({"host_python": 90})
     (one,) = report.ranks
     held = msgspec.structs.replace(one, idle_places=[msgspec.structs.replace(place, place=line)])
-    (finding,) = findings_of(msgspec.structs.replace(report, ranks=[held]))
+    (finding,) = find_findings(msgspec.structs.replace(report, ranks=[held]))
     assert finding.message.endswith(end)
     assert finding.place == (line if place.kind == "python" else None)
 
@@ -195,7 +191,7 @@ def test_a_place_that_holds_little_of_the_idle_time_is_not_where_it_lies() -> No
         kind="python", time_ns=22_000, count=1, after="aten::item", place=PlaceInCode(file="train.py", line=3)
     )
     ranks = [msgspec.structs.replace(rank, idle_places=[little]) for rank in report.ranks]
-    (finding,) = findings_of(msgspec.structs.replace(report, ranks=ranks))
+    (finding,) = find_findings(msgspec.structs.replace(report, ranks=ranks))
     assert finding.message == "the GPU waits for Python between operators"
     assert (finding.place, finding.names) == (None, [])
 
@@ -216,7 +212,7 @@ def test_a_fused_optimizer_is_no_advice_against_zero_grad(
     report = report_of({"optimizer": 90})
     stages = Stages(stages=[StageTime(stage=stage, time_ns=time_ns) for stage, time_ns in times.items()])
     ranks = [msgspec.structs.replace(rank, idle_places=places, stages=stages) for rank in report.ranks]
-    (finding,) = findings_of(msgspec.structs.replace(report, ranks=ranks))
+    (finding,) = find_findings(msgspec.structs.replace(report, ranks=ranks))
     assert words in finding.advice
     assert ("zero_grad" in finding.message) == (words != "fused=True")
 
@@ -229,19 +225,36 @@ def test_idle_time_of_one_rank_has_that_ranks_place() -> None:
             IdlePlace(kind="data_loading", time_ns=200_000 - number, count=1, after=f"rank {number}")])
         for number, rank in enumerate(report.ranks)
     ]  # fmt: skip
-    (finding,) = findings_of(msgspec.structs.replace(report, ranks=held))
+    (finding,) = find_findings(msgspec.structs.replace(report, ranks=held))
     assert finding.names == ["rank 2"]
 
 
 def test_copies_from_memory_that_is_not_pinned_are_told_from_others() -> None:
     pageable = CopyStatistics(kind="HtoD", pageable=True, count=1, total_ns=1, bytes=1)
-    for copies, is_pageable in (([pageable], True), ([], False)):
+    for copies, words in (([pageable], "copy from pinned host memory"), ([], "look at the longest copies")):
         (found,) = find_findings(report_of(time={"exposed_memory": 40}, copies=copies))
-        assert found.facts == ExposedCopies(is_pageable)
+        assert found.advice.startswith(words)
+
+
+def test_what_one_kind_of_ranks_loses_hides_nothing_of_the_other() -> None:
+    with_gpu = report_of(time={"exposed_memory": 40})
+    sending = msgspec.structs.replace(with_gpu.ranks[0], rank=1, kind="cpu")
+    time_ns = TimeBreakdown(span=SPAN, exposed_communication=150_000)
+    without = KindTotal(kind="cpu", time_basis="host", ranks=1, time_ns=time_ns)
+    report = Report(totals=[*with_gpu.totals, without], ranks=[*with_gpu.ranks, sending])
+    assert [one.kind for one in find_findings(report)] == ["exposed_communication", "exposed_copies"]
+
+
+def test_every_rule_of_a_module_is_in_the_registry() -> None:
+    found = []
+    for module in pkgutil.iter_modules(findings.__path__):
+        values = vars(importlib.import_module(f"{findings.__name__}.{module.name}")).values()
+        found += [
+            (module.name, value.kind) for value in values if isinstance(value, FindingRule) and value not in RULES
+        ]
+    assert not found, f"never found: {found}: add the rule to {registry.__file__}"
 
 
 def test_every_kind_is_documented() -> None:
-    source = (ROOT / "analyzer/fleetprof_analyzer/job/findings/findings.py").read_text()
     section = (ROOT / "docs/measures.md").read_text().split("## Findings")[1].split("\n## ")[0]
-    for kind in [*re.findall(r'_Rule\(\s*"(\w+)"', source), *re.findall(r'kind="(\w+)"', source)]:
-        assert f"`{kind}`" in section, kind
+    assert [rule.kind for rule in RULES if f"`{rule.kind}`" not in section] == []

@@ -6,22 +6,83 @@ their devices counts, since a host that runs ahead of its device waits in one it
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median, median_low
 from typing import Final
 
+from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report import Rank
 from fleetprof_api.report.report_tables import LongIterations, StageName, Stages
 
-from fleetprof_analyzer.job.findings.found import MeasuredFinding, SomeLongIterations
-from fleetprof_analyzer.job.findings.guards import LONG_ITERATIONS
+from fleetprof_analyzer.findings.finding import FindingRule, MeasuredFinding, RanksOfKind
+from fleetprof_analyzer.job.sentence_guard import SentenceGuard
+from fleetprof_analyzer.words.code_places import name_code_place
+from fleetprof_analyzer.words.ranks import name_numbers, say_ordinal
 
+_KIND: Final = "long_iterations"
 _MOST_OF_IT: Final = 0.5
+_UNEXPLAINED: Final = 1.5  # times what a named rank costs
+LONG_ITERATIONS: Final = SentenceGuard(
+    place="finding long_iterations",
+    figure="what they take longer",
+    whole="the median rank's iterations",
+    least_permille=100,
+    words="N of M iterations take K times as long as the others",
+    part="iterations",
+)
 # Where ranks wait for each other; a wait that lies in several stages has none.
 _WAITING: Final = ("backward", "optimizer", None)
 
 
-def find_long_iterations(ranks: Sequence[Rank]) -> MeasuredFinding | None:
-    """Of all ranks of one kind. Rule: docs/measures.md#long-iterations."""
+@dataclass(frozen=True, slots=True)
+class SomeLongIterations:
+    """Some iterations are long on all ranks alike.
+
+    `times`: the others' length; `every`: the distance of their numbers, 0 where it is not always the same.
+    """
+
+    numbers: Sequence[int]
+    of: int
+    times: float
+    every: int
+    stage: StageName | None
+    place: PlaceInCode | None = None
+
+    def say(self) -> tuple[str, str]:
+        """See FindingFacts."""
+        rhythm = f" (every {say_ordinal(self.every)})" if self.every else ""
+        verb = "take" if len(self.numbers) > 1 else "takes"
+        stage = "" if self.stage is None else f", most of it {_say_stage(self.stage)}"
+        longer = f"{self.times:.0f} times as long as the others"
+        where = name_numbers("iteration", self.numbers)
+        what, it = f"look at what the loop does in {where} only", "that"
+        if self.place is not None:
+            what, it = f"look at {name_code_place(self.place)}", "it"
+        return (
+            f"{len(self.numbers)} of {self.of} iterations{rhythm} {verb} {longer}{stage}",
+            f"{what} (evaluation, a checkpoint, logging?): do {it} less often, or on another thread or in another "
+            "process",
+        )
+
+
+def _say_stage(stage: StageName) -> str:
+    match stage:
+        case "host":
+            return "on the host between stages"
+        case "other":
+            return "in operators outside of all stages"
+        case _:
+            return f"in the stage {stage.replace('_', ' ')}"
+
+
+def _find(view: RanksOfKind) -> MeasuredFinding | None:
+    """None where a rank is named whose pauses explain most of it: they make iterations of all ranks long."""
+    found = _measure(view.ranks)
+    explained = 0 if view.held_up is None else view.held_up.gain_permille
+    return None if found is None or found.gain_permille <= _UNEXPLAINED * explained else found
+
+
+def _measure(ranks: Sequence[Rank]) -> MeasuredFinding | None:
     known = [(rank, found) for rank in ranks if (found := (rank.stages or Stages()).long_iterations) is not None]
     if not ranks or len(known) < len(ranks):
         return None
@@ -37,13 +98,14 @@ def find_long_iterations(ranks: Sequence[Rank]) -> MeasuredFinding | None:
     rank, found = max(zip(longer, known, strict=True), key=lambda one: (one[1][1].stage not in _WAITING, one[0]))[1]
     lengths = [one.duration_ns for one in rank.iterations if one.index in numbers]
     return MeasuredFinding(
-        kind="long_iterations",
+        kind=_KIND,
         facts=SomeLongIterations(
             numbers=sorted(numbers),
             of=len(rank.iterations),
             times=median(lengths) / max(1, found.usual_ns),
             every=_find_distance(sorted(numbers), [one.index for one in rank.iterations]),
             stage=found.stage,
+            place=found.place,
         ),
         guard=LONG_ITERATIONS,
         gain_permille=permille,
@@ -53,15 +115,15 @@ def find_long_iterations(ranks: Sequence[Rank]) -> MeasuredFinding | None:
     )
 
 
-def leave_out_told(
-    others: Sequence[MeasuredFinding], long: MeasuredFinding, ranks: Sequence[Rank]
-) -> list[MeasuredFinding]:
-    """The other findings without those whose time lies in the long iterations: it is what makes these long."""
-    assert isinstance(long.facts, SomeLongIterations)
+def leave_out_told(found: Sequence[MeasuredFinding], ranks: Sequence[Rank]) -> list[MeasuredFinding]:
+    """The findings without those whose time lies in the long iterations, where there are some: it makes these long."""
+    long = next((one for one in found if isinstance(one.facts, SomeLongIterations)), None)
+    if long is None or not isinstance(long.facts, SomeLongIterations):
+        return list(found)
     numbers = set(long.facts.numbers)
     return [
         one
-        for one in others
+        for one in found
         if one.kind not in _TIMES
         or long.gain_permille < _MOST_OF_IT * one.gain_permille
         or _share_in(numbers, ranks, _TIMES[one.kind]) < _MOST_OF_IT
@@ -120,3 +182,6 @@ def _find_distance(numbers: Sequence[int], all_numbers: Sequence[int]) -> int:
     (distance,) = distances
     outside = numbers[0] - distance < all_numbers[0] and numbers[-1] + distance > all_numbers[-1]
     return distance if outside else 0
+
+
+RULE: Final = FindingRule(_KIND, (LONG_ITERATIONS,), _find)

@@ -1,7 +1,7 @@
 """Larger messages are advised only where several could become one."""
 
 import pytest
-from fleetprof_analyzer.job.findings.exposed import judge_exposed
+from fleetprof_analyzer.findings.exposed_communication import judge_exposed
 from fleetprof_api.report.report_tables import CommunicationStatistics
 from fleetprof_api.report.stragglers import Stragglers
 

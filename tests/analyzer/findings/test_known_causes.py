@@ -3,15 +3,14 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
-from fleetprof_analyzer.job.findings.findings import find_findings
-from fleetprof_analyzer.job.findings.found import ProvenCause
-from fleetprof_analyzer.rank.causes.registry import CAUSE_RULES, CauseRule
+from fleetprof_analyzer.findings.known_causes import KINDS, KnownCauseKind, ProvenCause
+from fleetprof_analyzer.findings.registry import find_findings
+from fleetprof_analyzer.rank.causes.registry import CAUSES
 from fleetprof_analyzer.views.answer.answer import give_answer
-from fleetprof_analyzer.words.causes.known_causes import CAUSE_WORDS, say_proven_cause
-from fleetprof_analyzer.words.findings import say_findings
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.rank_tables import KnownCause, KnownCauseName
 from fleetprof_api.report.report import Iteration, KindTotal, Rank, Report, TimeBreakdown
@@ -50,7 +49,7 @@ def report_of(ranks: Sequence[Rank], stragglers: Stragglers | None = None) -> Re
         totals=[total],
         ranks=list(ranks),
         stragglers=stragglers,
-        findings=say_findings(find_findings(report), stragglers),
+        findings=find_findings(report),
     )
 
 
@@ -95,20 +94,22 @@ def test_a_cause_that_is_worth_half_of_the_most_is_what_the_answer_is_about(wait
     assert answer.sentence.startswith("Up to 32.0 % of each iteration can be won") == (waited == 600)
 
 
-@pytest.mark.parametrize("rule", [pytest.param(rule, id=rule.name) for rule in CAUSE_RULES])
-def test_each_cause_has_its_words_its_row_in_the_docs_and_a_program(rule: CauseRule) -> None:
-    words = CAUSE_WORDS[rule.name]
-    options = ", ".join(f"`{option}`" for option in words.options)
-    row = f"| `{rule.name}` | {rule.evidence} | {rule.least_permille / 10:g} % | {options} |"
+@pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.name) for kind in KINDS])
+def test_each_cause_has_its_row_in_the_docs_and_a_program(kind: KnownCauseKind) -> None:
+    options = ", ".join(f"`{option}`" for option in kind.options)
+    row = f"| `{kind.name}` | {kind.evidence} | {kind.least_permille / 10:g} % | {options} |"
     assert row in (ROOT / "docs/measures.md").read_text()
-    assert all(option in words.advice for option in words.options)
-    assert (ROOT / f"bench/real/programs/{rule.program}.py").exists()
+    assert all(option in kind.advice for option in kind.options)
+    assert (ROOT / f"bench/real/programs/{kind.program}.py").exists()
+
+
+def test_each_cause_of_the_report_is_measured_and_told() -> None:
+    assert {*get_args(KnownCauseName)} == {*CAUSES} == {kind.name for kind in KINDS}
 
 
 def test_the_docs_list_no_other_cause() -> None:
     section = (ROOT / "docs/measures.md").read_text().split("### Known causes\n")[1].split("\n#")[0]
-    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) - {"cause"} == {rule.name for rule in CAUSE_RULES}
-    assert set(CAUSE_WORDS) == {rule.name for rule in CAUSE_RULES}
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) - {"cause"} == {kind.name for kind in KINDS}
 
 
 def known_cause(name: KnownCauseName) -> KnownCause:
@@ -153,12 +154,12 @@ SENTENCES: dict[KnownCauseName, tuple[KnownCause, str]] = {
 
 def test_runs_before_the_iterations_are_said_to_be_there() -> None:
     known = KnownCause(cause="garbage_collection", time_ns=MS, count=5, longest_ns=300 * MS)
-    assert say_proven_cause(ProvenCause(known, 10))[0] == (
+    assert ProvenCause(known, 10).say()[0] == (
         "the garbage collector of Python stops the training thread: 5 runs of up to 300 ms before these iterations"
     )
 
 
-@pytest.mark.parametrize("name", [rule.name for rule in CAUSE_RULES])
+@pytest.mark.parametrize("name", get_args(KnownCauseName))
 def test_what_is_said(name: KnownCauseName) -> None:
     known, message = SENTENCES[name]
-    assert say_proven_cause(ProvenCause(known, 10))[0] == message
+    assert ProvenCause(known, 10).say()[0] == message

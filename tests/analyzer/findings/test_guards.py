@@ -1,19 +1,33 @@
 """Each sentence about lost time is said from its guard's figure on, and below that what the guard says."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import fleetprof_analyzer
 import pytest
-from fleetprof_analyzer.job.device_waits import name_device_waits
-from fleetprof_analyzer.job.findings import guards
-from fleetprof_analyzer.job.findings.findings import find_findings
-from fleetprof_analyzer.job.findings.guards import GUARDS, SentenceGuard
+from fleetprof_analyzer.findings import exposed_communication as communication
+from fleetprof_analyzer.findings.allocation import Allocation
+from fleetprof_analyzer.findings.cpu_contention import FULL_HOSTS, UNEVEN_ITERATIONS, WAITS_FOR_CORES
+from fleetprof_analyzer.findings.data_loading import HOST_LOADING, DataLoading
+from fleetprof_analyzer.findings.exposed_copies import EXPOSED_COPIES
+from fleetprof_analyzer.findings.finding import UNEVEN
+from fleetprof_analyzer.findings.held_up import HELD_UP
+from fleetprof_analyzer.findings.idle_device import MOST_OF_A_PLACE, PART_OF_A_PLACE
+from fleetprof_analyzer.findings.launch_bound import LaunchBound
+from fleetprof_analyzer.findings.long_iterations import LONG_ITERATIONS
+from fleetprof_analyzer.findings.optimizer import ZERO_GRAD, Optimizer
+from fleetprof_analyzer.findings.python import HOST_SILENCE, SILENCE_BETWEEN, PythonBetweenOperators
+from fleetprof_analyzer.findings.registry import find_findings
+from fleetprof_analyzer.findings.synchronization import Synchronization
+from fleetprof_analyzer.findings.waiting import Waiting
+from fleetprof_analyzer.job.device_waits import WAITS_ON_DEVICE, name_device_waits
+from fleetprof_analyzer.job.sentence_guard import SentenceGuard
+from fleetprof_analyzer.views.answer import guards
 from fleetprof_analyzer.views.answer.answer import give_answer
+from fleetprof_analyzer.views.guard_list import GUARDS
 from fleetprof_analyzer.views.words.finding_words import say_finding
-from fleetprof_analyzer.words.findings import say_findings
-from fleetprof_analyzer.words.guards.sentences import SENTENCES
 from fleetprof_api.report.findings import PartOfTime
 from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.rank_tables import KnownCause
@@ -137,66 +151,66 @@ class Case(NamedTuple):
 
 CASES: dict[str, Case] = {
     **{
-        guard.place: Case(idle_of(kind), SENTENCES[guard].words)
-        for kind, guard in (
-            ("data_loading", guards.DATA_LOADING), ("synchronization", guards.SYNCHRONIZATION),
-            ("host_operators", guards.LAUNCH_BOUND), ("host_python", guards.PYTHON), ("optimizer", guards.OPTIMIZER),
-            ("host_allocation", guards.ALLOCATION), ("waiting", guards.WAITING),
+        facts.guard.place: Case(idle_of(cause), facts.guard.words)
+        for cause, facts in (
+            ("data_loading", DataLoading), ("synchronization", Synchronization), ("host_operators", LaunchBound),
+            ("host_python", PythonBetweenOperators), ("optimizer", Optimizer), ("host_allocation", Allocation),
+            ("waiting", Waiting),
         )
     },
-    guards.MOST_OF_A_PLACE.place: Case(
+    MOST_OF_A_PLACE.place: Case(
         waiting_python, "most of it between aten::item", "49 % of it between aten::item"
     ),
-    guards.PART_OF_A_PLACE.place: Case(waiting_python, "25 % of it between aten::item", "between operators"),
-    guards.ZERO_GRAD.place: Case(
+    PART_OF_A_PLACE.place: Case(waiting_python, "25 % of it between aten::item", "between operators"),
+    ZERO_GRAD.place: Case(
         lambda permille: job(idle={"optimizer": 90}, rank={"stages": stages(zero_grad=permille, optimizer=1000)}),
         "the GPU waits for zero_grad() on the host", "fused=True",
     ),
-    guards.UNEVEN.place: Case(
+    UNEVEN.place: Case(
         lambda permille: job(idle={"data_loading": 83}, each=[{"data_loading": v} for v in (100, 100, permille // 10)]),
         "most on rank 2",
     ),
-    guards.EXPOSED_COMMUNICATION.place: Case(lambda permille: sent(permille), "no computation hides the communication"),
-    guards.SENDING.place: Case(
+    communication.EXPOSED.place: Case(lambda permille: sent(permille), "no computation hides the communication"),
+    communication.SENDING.place: Case(
         lambda permille: sent(transfer_share=permille / 1000), "send fewer and larger messages",
         "the ranks wait for each other in their collectives",
     ),
-    guards.SCHEDULE.place: Case(
+    communication.SCHEDULE.place: Case(
         lambda permille: sent(pipeline=PipelineBubbles(share=0.3 * permille / 1000, stages=4)),
         "by the pipeline's schedule each device waits", "no computation hides",
     ),
-    guards.SIZES.place: Case(
+    communication.SIZES.place: Case(
         lambda permille: sent(rows=[reduced(total=permille), reduced(total=1000 - permille, size=None)]),
         "a call on average", "what runs beside the longest",
     ),
-    guards.LARGER_MESSAGES.place: Case(
+    communication.LARGER_MESSAGES.place: Case(
         lambda permille: sent(rows=[reduced(count=permille // 100)]), "send fewer and larger messages",
         "what runs beside the longest",
     ),
-    guards.EXPOSED_COPIES.place: Case(lambda permille: job(exposed_memory=permille), "nothing hides copies"),
-    guards.WAITS_ON_DEVICE.place: Case(
+    EXPOSED_COPIES.place: Case(lambda permille: job(exposed_memory=permille), "nothing hides copies"),
+    WAITS_ON_DEVICE.place: Case(
         late_on_device, "waits for its device, which does not begin work that is launched", "its host code"
     ),
-    guards.HELD_UP.place: Case(lambda permille: held_up(permille), "What to try for rank 0"),
-    guards.LONG_ITERATIONS.place: Case(long_ones, "1 of 10 iterations takes"),
-    guards.HOST_LOADING.place: Case(
+    HELD_UP.place: Case(lambda permille: held_up(permille), "What to try for rank 0"),
+    LONG_ITERATIONS.place: Case(long_ones, "1 of 10 iterations takes"),
+    HOST_LOADING.place: Case(
         lambda permille: job("cpu", rank={"data_loading_ns": 1000 * permille}),
         "the training thread waits for the next batch",
     ),
-    guards.HOST_SILENCE.place: Case(
+    HOST_SILENCE.place: Case(
         lambda permille: job("cpu", rank={"stages": stages(host=permille, forward=1000 - permille)}),
         "the training thread runs no operator",
     ),
-    guards.SILENCE_BETWEEN.place: Case(
+    SILENCE_BETWEEN.place: Case(
         lambda permille: job("cpu", rank={"stages": stages(permille * 4 // 10, host=400, forward=600)}),
         "no operator, most of it between aten::item and aten::to", "no operator",
     ),
-    guards.WAITS_FOR_CORES.place: Case(
+    WAITS_FOR_CORES.place: Case(
         lambda permille: job("cpu", rank={"cores": CoreUse(sampled_ns=SPAN, waited_ns=1000 * permille)}),
         "the training thread waits for a core",
     ),
-    guards.FULL_HOSTS.place: Case(lambda permille: full(busy=permille), "all cores of the ranks' hosts are busy"),
-    guards.UNEVEN_ITERATIONS.place: Case(lambda permille: full(longer=permille + 3), "iterations differ in length"),
+    FULL_HOSTS.place: Case(lambda permille: full(busy=permille), "all cores of the ranks' hosts are busy"),
+    UNEVEN_ITERATIONS.place: Case(lambda permille: full(longer=permille + 3), "iterations differ in length"),
     guards.LARGEST_PART.place: Case(
         lambda permille: job(idle={"host_python": permille}, compute=1000 - permille, idle_=permille),
         "of the GPU's time is idle", "of the GPU's time is computing",
@@ -239,8 +253,7 @@ CASES: dict[str, Case] = {
 
 def tell(report: Report) -> str:
     """All that the report says of lost time."""
-    found = find_findings(report)
-    findings = say_findings(found, report.stragglers)
+    findings = find_findings(report)
     answer = give_answer(replace(report, findings=findings))
     sentences = [part for one in findings for part in (one.message, say_finding(one), one.advice)]
     tried = [f"What to try for rank {rank}" for one in findings if one.part == "ranks" for rank in one.ranks]
@@ -251,7 +264,7 @@ def tell(report: Report) -> str:
 def test_it_is_said_from_its_least_share_on_and_not_below(guard: SentenceGuard) -> None:
     assert guard.place in CASES, f"no case against the guard of {guard.place!r}"
     build, words, below = CASES[guard.place]
-    step = 10 if guard.least_permille >= 1000 or guard is guards.WAITS_ON_DEVICE else 1  # of coarse figures
+    step = 10 if guard.least_permille >= 1000 or guard is WAITS_ON_DEVICE else 1  # of coarse figures
     least = guard.least_permille + (step if guard.more else 0)
     assert words in tell(build(least)), guard.place
     less = tell(build(least - step))
@@ -259,14 +272,16 @@ def test_it_is_said_from_its_least_share_on_and_not_below(guard: SentenceGuard) 
     assert below in less, guard.place
 
 
-def test_a_guard_stands_once_and_is_asked_somewhere() -> None:
+def test_a_guard_stands_once_is_listed_and_is_asked_somewhere() -> None:
     places = [guard.place for guard in GUARDS]
     assert sorted(set(places)) == sorted(places)
     assert set(CASES) == set(places)
-    assert [guard.place for guard in GUARDS if guard not in SENTENCES] == []
-    code = "\n".join(path.read_text() for path in ANALYZER.rglob("*.py") if path.name != "guards.py")
-    names = [name for name, value in vars(guards).items() if isinstance(value, SentenceGuard)]
-    assert [name for name in names if name not in code] == []
+    code = "\n".join(path.read_text() for path in ANALYZER.rglob("*.py"))
+    of_causes = 'place=f"finding {self.name}"'
+    made = re.findall(r'place=(f?".*"),\n +figure=', code)
+    assert sorted(made) == sorted([of_causes.removeprefix("place="), *(f'"{place}"' for place in places)])
+    names = re.findall(r"^(\w+): Final = SentenceGuard\(", code, re.MULTILINE)
+    assert [name for name in names if f"{name}.allows(" not in code] == []
 
 
 def test_the_guard_of_every_finding_names_its_part_of_the_time() -> None:
@@ -279,7 +294,7 @@ def test_the_guard_of_every_finding_names_its_part_of_the_time() -> None:
 def test_the_headline_speaks_of_the_findings_part_or_of_the_largest(part: PartOfTime) -> None:
     """A finding whose part is none of the device's time falls into no default."""
     report = job(idle={"host": 200}, exposed_memory=300, exposed_communication=250, compute=250, idle_=200)
-    (finding,) = say_findings(find_findings(job(exposed_memory=300)), None)
+    (finding,) = find_findings(job(exposed_memory=300))
     sentence = give_answer(replace(report, findings=[replace(finding, part=part)])).sentence
     words = {"idle": "is idle", "host": "is idle", "communication": "is communication"}.get(part, "is copies")
     assert words in sentence

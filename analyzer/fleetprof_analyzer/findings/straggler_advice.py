@@ -1,4 +1,4 @@
-"""What to try against the fault that a straggler verdict names: by its cause and by what speaks for it.
+"""Things to try against the fault that a straggler verdict names: by its cause and by what speaks for it.
 
 Guarantees: pure; what the evidence names (a line of code, an operator, a place between operators) is never asked for
 again; "" where nobody is to be helped.
@@ -10,11 +10,10 @@ from typing import Final
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.stragglers import Cause, Evidence, LateHost, Straggler, Stragglers
 
-from fleetprof_analyzer.job.findings.findings import READING_OPERATORS
+from fleetprof_analyzer.findings.synchronization import READ_LESS, READING_OPERATORS
 from fleetprof_analyzer.job.stragglers.causes.explanation import PARTS, PARTS_ON_HOST
 from fleetprof_analyzer.job.stragglers.sampled_device import SampledDevice
 from fleetprof_analyzer.words.code_places import name_code_place
-from fleetprof_analyzer.words.idle_device import READ_LESS
 from fleetprof_analyzer.words.ranks import name_ranks, say_ordinal
 from fleetprof_analyzer.words.sampled_device import advise_on_device, say_sampled_device
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from fleetprof_analyzer.job.findings.findings import find_findings
+from fleetprof_analyzer.findings.registry import find_findings
 from fleetprof_analyzer.job.stragglers.sampled_device import find_sampled_device
 from fleetprof_analyzer.views.answer.answer import give_answer
-from fleetprof_analyzer.words.findings import say_findings
 from fleetprof_api.report.energy import WorstGpu
 from fleetprof_api.report.report import Report, Series
 from fleetprof_api.report.stragglers import Evidence
@@ -34,7 +33,7 @@ def sampled(of_ranks: Mapping[int, Mapping[str, Sequence[float]]], straggler: An
         ]
         ranks.append(msgspec.structs.replace(rank, node_name=f"node-{rank.rank // 4}", device_series=series))
     report = msgspec.structs.replace(report, ranks=ranks)
-    findings = say_findings(find_findings(report), report.stragglers, find_sampled_device(report))
+    findings = find_findings(report, late_device=find_sampled_device(report))
     return msgspec.structs.replace(report, findings=findings)
 
 

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import msgspec
 import pytest
-from fleetprof_analyzer.job.findings.findings import find_findings
+from fleetprof_analyzer.findings.registry import find_findings
 from fleetprof_analyzer.views.answer.answer import give_answer
-from fleetprof_analyzer.words.findings import say_findings
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Iteration, KindTotal, Rank, Report, TimeBreakdown
@@ -54,9 +53,7 @@ class Job:
             kind=ranks[0].kind, time_basis=ranks[0].time_basis, ranks=len(ranks), time_ns=TimeBreakdown(span=1)
         )
         report = Report(totals=[total], ranks=ranks, stragglers=stragglers)
-        return Report(
-            totals=[total], ranks=ranks, stragglers=stragglers, findings=say_findings(find_findings(report), stragglers)
-        )
+        return Report(totals=[total], ranks=ranks, stragglers=stragglers, findings=find_findings(report))
 
 
 def long_of(report: Report) -> list[Finding]:

@@ -1,27 +1,30 @@
 """What speaks for a finding, and what a report says to try: what is known is used, and never asked for again."""
 
+import importlib
+import inspect
+import pkgutil
 from typing import get_args
 
 import pytest
-from fleetprof_analyzer.job.findings.found import (
-    ExposedCommunication,
-    ExposedCopies,
-    Facts,
-    FullHosts,
-    HeldUp,
-    HostLoading,
-    HostSilence,
-    IdleDevice,
-    IdleKind,
-    MeasuredFinding,
-    ProvenCause,
-    SomeLongIterations,
-    WaitsForCores,
-)
-from fleetprof_analyzer.job.findings.guards import HELD_UP
+from fleetprof_analyzer import findings
+from fleetprof_analyzer.findings.allocation import Allocation
+from fleetprof_analyzer.findings.cpu_contention import FullHosts, WaitsForCores
+from fleetprof_analyzer.findings.data_loading import DataLoading, HostLoading
+from fleetprof_analyzer.findings.exposed_communication import ExposedCommunication
+from fleetprof_analyzer.findings.exposed_copies import ExposedCopies
+from fleetprof_analyzer.findings.finding import FindingFacts
+from fleetprof_analyzer.findings.held_up import HeldUp
+from fleetprof_analyzer.findings.idle_device import IdleDevice
+from fleetprof_analyzer.findings.known_causes import ProvenCause
+from fleetprof_analyzer.findings.launch_bound import LaunchBound
+from fleetprof_analyzer.findings.long_iterations import SomeLongIterations
+from fleetprof_analyzer.findings.optimizer import Optimizer
+from fleetprof_analyzer.findings.python import HostSilence, PythonBetweenOperators
+from fleetprof_analyzer.findings.straggler_advice import straggler_advice
+from fleetprof_analyzer.findings.synchronization import Synchronization
+from fleetprof_analyzer.findings.waiting import Waiting
 from fleetprof_analyzer.job.stragglers.causes.explanation import PARTS, PARTS_ON_HOST
 from fleetprof_analyzer.views.text import capital
-from fleetprof_analyzer.words.findings import say_findings
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report_tables import IdlePlace
 from fleetprof_api.report.stragglers import Cause, Evidence, LateHost, Straggler, Stragglers
@@ -56,15 +59,6 @@ def part(name: str, value: float) -> Evidence:
 def late(cause: Cause, *evidence: Evidence, place: PlaceInCode | None = None, every: int = 0) -> Straggler:
     """Rank 2, for this cause."""
     return Straggler(rank=2, lateness_ns=1, cause=cause, evidence=[*evidence], place=place, every=every)
-
-
-def advice_of(facts: Facts, names: list[str], place: PlaceInCode | None, stragglers: Stragglers | None) -> str:
-    """As the report has it."""
-    found = MeasuredFinding(
-        kind="…", facts=facts, guard=HELD_UP, gain_permille=1, measure="…", names=names, place=place
-    )
-    (finding,) = say_findings([found], stragglers)
-    return finding.advice
 
 
 @pytest.mark.parametrize(("one", "advice"), [
@@ -133,7 +127,7 @@ def advice_of(facts: Facts, names: list[str], place: PlaceInCode | None, straggl
 ])  # fmt: skip
 def test_against_a_late_rank(one: Straggler, advice: str) -> None:
     found = Stragglers(verdict="straggler", ranks=[one], gain=0.2)
-    assert advice_of(HeldUp(), [], one.place, found) == advice
+    assert straggler_advice(found, one.place) == advice
     assert len(advice) <= 300  # what views show
 
 
@@ -163,7 +157,7 @@ WITH_HOST: dict[Cause, str] = {
 def test_against_a_late_host(cause: Cause) -> None:
     host = LateHost(name="gpu-07", ranks=[2, 3], captured=2, others=3, cause=cause)
     found = Stragglers(verdict="straggler", ranks=[late(cause)], hosts=[host], gain=0.2)
-    assert advice_of(HeldUp(), [], HERE, found) == WITH_HOST[cause]
+    assert straggler_advice(found, HERE) == WITH_HOST[cause]
 
 
 def test_every_cause_that_a_host_can_have_has_its_advice() -> None:
@@ -174,7 +168,7 @@ def test_every_cause_that_a_host_can_have_has_its_advice() -> None:
 def test_no_cause_is_without_advice_whatever_speaks_for_it(cause: Cause) -> None:
     for evidence in ([], [LATE], [part(name, 2) for name in {**PARTS, **PARTS_ON_HOST}.values()]):
         one = late(cause, *evidence)
-        assert advice_of(HeldUp(), [], None, Stragglers(verdict="straggler", ranks=[one], gain=0.2))
+        assert straggler_advice(Stragglers(verdict="straggler", ranks=[one], gain=0.2), None)
 
 
 @pytest.mark.parametrize(("found", "place", "advice"), [
@@ -198,65 +192,56 @@ def test_no_cause_is_without_advice_whatever_speaks_for_it(cause: Cause) -> None
     (Stragglers(verdict="nobody"), None, ""),
 ])  # fmt: skip
 def test_against_what_is_no_single_ranks_fault(found: Stragglers, place: PlaceInCode | None, advice: str) -> None:
-    assert advice_of(HeldUp(), [], place, found) == advice
+    assert straggler_advice(found, place) == advice
 
 
-def at(kind: IdleKind, place: PlaceInCode | None) -> IdleDevice:
+def at(idle: type[IdleDevice], *names: str) -> IdleDevice:
     """Idle time at a line."""
-    return IdleDevice(kind, IdlePlace(kind=kind, time_ns=1, count=1, place=place))
+    return idle(IdlePlace(kind="python", time_ns=1, count=1, place=HERE), names=names)
 
 
-IDLE: list[tuple[IdleDevice, list[str], str]] = [
-    (IdleDevice("data_loading", None), [],
+IDLE: list[tuple[IdleDevice, str]] = [
+    (DataLoading(),
      "give the DataLoader more workers, prefetching and pinned memory, or prepare samples more cheaply"),
-    (at("data_loading", HERE), [],
+    (at(DataLoading),
      "give the DataLoader more workers, prefetching and pinned memory, or make train.py:41 read_batch cheaper"),
-    (IdleDevice("synchronization", None), ["aten::item"], f"find what calls aten::item: {READ}"),
-    (at("synchronization", HERE), ["aten::item"],
+    (Synchronization(names=["aten::item"]), f"find what calls aten::item: {READ}"),
+    (at(Synchronization, "aten::item"),
      f"find what calls aten::item (look at train.py:41 read_batch): {READ}"),
-    (at("synchronization", HERE), ["aten::mm"],
+    (at(Synchronization, "aten::mm"),
      f"look at train.py:41 read_batch: leave out torch.cuda.synchronize(), copy from pinned memory, and {READ}"),
-    (IdleDevice("synchronization", None), [],
+    (Synchronization(),
      f"leave out torch.cuda.synchronize(), copy from pinned memory, and {READ}"),
-    (IdleDevice("launch_bound", None), [],
+    (LaunchBound(),
      "try torch.compile or CUDA graphs, which launch many kernels at once, or a larger batch"),
-    (IdleDevice("python", None), [],
+    (PythonBetweenOperators(),
      "a capture of stacks names the line of code there (--collect Stacks --iterations 3)"),
-    (at("python", HERE), [], "look at train.py:41 read_batch: do it less often, or on another thread"),
-    (IdleDevice("allocation", None), [],
+    (at(PythonBetweenOperators), "look at train.py:41 read_batch: do it less often, or on another thread"),
+    (Allocation(),
      "keep shapes the same, leave out torch.cuda.empty_cache() in the loop, and try "
      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"),
-    (IdleDevice("optimizer", None), [], "make the optimizer with fused=True, or else with foreach=True"),
-    (IdleDevice("optimizer", None, zero_grad="drops"), [],
+    (Optimizer(), "make the optimizer with fused=True, or else with foreach=True"),
+    (Optimizer(zero_grad="drops"),
      "call zero_grad() while the device still has work, before the loss is read (.item())"),
-    (IdleDevice("optimizer", None, zero_grad="zeroes"), [],
+    (Optimizer(zero_grad="zeroes"),
      "let zero_grad() drop the gradients (set_to_none=True, the default), which launches nothing"),
-    (IdleDevice("waiting", None), [],
+    (Waiting(),
      "look in the timeline at what the host, other ranks and other devices do until the gap ends: the work waits for "
      "one of them (wait_event, a host function, a receive), or for what is not in the trace"),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("idle", "names", "advice"), IDLE)
-def test_against_idle_devices(idle: IdleDevice, names: list[str], advice: str) -> None:
-    assert advice_of(idle, names, None, None) == advice
-
-
-def test_every_kind_of_idle_time_has_its_advice() -> None:
-    assert {idle.cause for idle, _, _ in IDLE} == {*get_args(IdleKind)}
 
 
 BETWEEN = IdlePlace(kind="python", time_ns=1, count=1, after="aten::mm", before="aten::add")
 
 
 @pytest.mark.parametrize(("facts", "message"), [
-    (IdleDevice("python", BETWEEN, 500), "The GPU waits for Python between operators, most of it between aten::mm and "
-     "aten::add"),
-    (IdleDevice("python", BETWEEN, 499), "The GPU waits for Python between operators, 49 % of it between aten::mm and "
-     "aten::add"),
-    (IdleDevice("python", None), "The GPU waits for Python between operators"),
-    (IdleDevice("optimizer", None), "The GPU waits for the optimizer's host code"),
-    (IdleDevice("optimizer", None, zero_grad="drops"), "The GPU waits for zero_grad() on the host"),
+    (PythonBetweenOperators(BETWEEN, 500),
+     "The GPU waits for Python between operators, most of it between aten::mm and aten::add"),
+    (PythonBetweenOperators(BETWEEN, 499),
+     "The GPU waits for Python between operators, 49 % of it between aten::mm and aten::add"),
+    (PythonBetweenOperators(), "The GPU waits for Python between operators"),
+    (Optimizer(), "The GPU waits for the optimizer's host code"),
+    (Optimizer(zero_grad="drops"), "The GPU waits for zero_grad() on the host"),
     (HostLoading(1), "The training thread waits for the next batch"),
     (HostLoading(2), "The training threads of all ranks wait for the next batch"),
     (HostSilence(None, 1), "The training thread runs no operator"),
@@ -268,61 +253,65 @@ BETWEEN = IdlePlace(kind="python", time_ns=1, count=1, after="aten::mm", before=
     (ExposedCommunication("not_known", ranks=2), "No computation hides the communication; the ranks could not be "
      "compared, so whether they send or wait is not known"),
 ])  # fmt: skip
-def test_a_sentence_says_no_more_than_its_facts(facts: Facts, message: str) -> None:
-    found = MeasuredFinding(kind="…", facts=facts, guard=HELD_UP, gain_permille=1, measure="…")
-    (finding,) = say_findings([found], None)
-    assert capital(finding.message) == message
+def test_a_sentence_says_no_more_than_its_facts(facts: FindingFacts, message: str) -> None:
+    assert capital(facts.say()[0]) == message
 
 
-OTHERS: list[tuple[Facts, PlaceInCode | None, str]] = [
-    (ExposedCommunication("not_known"), None,
+OTHERS: list[tuple[FindingFacts, str]] = [
+    (ExposedCommunication("not_known"),
      "capture all ranks: one rank's trace does not tell sending from waiting"),
-    (ExposedCommunication("not_known", ranks=4), None,
+    (ExposedCommunication("not_known", ranks=4),
      "look in the timeline whether the ranks begin the longest together: if so they send, else they wait for the last"),
-    (ExposedCommunication("waiting"), None,
+    (ExposedCommunication("waiting"),
      "make work and pauses even over the ranks; sending takes the smaller part of that time"),
-    (ExposedCommunication("on_host"), None,
+    (ExposedCommunication("on_host"),
      "leave each rank a core for sending beside those of its threads (OMP_NUM_THREADS), and capture again"),
-    (ExposedCommunication("sending"), None,
+    (ExposedCommunication("sending"),
      "look in the timeline at what runs beside the longest: let it begin earlier, during the backward pass, or send "
      "less often (gradient accumulation)"),
-    (ExposedCommunication("sending", 4096.0), None, "send fewer and larger messages (DDP: bucket_cap_mb)"),
-    (ExposedCommunication("sending", 25.0 * (1 << 20)), None,
+    (ExposedCommunication("sending", 4096.0), "send fewer and larger messages (DDP: bucket_cap_mb)"),
+    (ExposedCommunication("sending", 25.0 * (1 << 20)),
      "send fewer bytes (gradient accumulation, another sharding, a smaller data type), or send them during the "
      "backward pass"),
-    (ExposedCopies(pageable=True), None,
+    (ExposedCopies(pageable=True),
      "copy from pinned host memory with non_blocking=True (pin_memory=True in the DataLoader)"),
-    (ExposedCopies(pageable=False), None,
+    (ExposedCopies(pageable=False),
      "look at the longest copies: leave out what is copied or transposed twice"),
-    (HostLoading(4), None, "give the DataLoader more workers and prefetching, or prepare samples more cheaply"),
-    (HostLoading(4), HERE, "give the DataLoader more workers and prefetching, or make train.py:41 read_batch cheaper"),
-    (HostLoading(4, cores_busy=True), HERE,
+    (HostLoading(4), "give the DataLoader more workers and prefetching, or prepare samples more cheaply"),
+    (HostLoading(4, place=HERE),
+     "give the DataLoader more workers and prefetching, or make train.py:41 read_batch cheaper"),
+    (HostLoading(4, cores_busy=True, place=HERE),
      "make train.py:41 read_batch cheaper: the cores are busy, and more workers would share them"),
-    (HostSilence(("zero_grad", "aten::randn"), 4), None,
+    (HostSilence(("zero_grad", "aten::randn"), 4),
      "do the work there less often, or on another thread; a capture of more iterations may name its line"),
-    (HostSilence(("zero_grad", "aten::randn"), 4), HERE,
+    (HostSilence(("zero_grad", "aten::randn"), 4, place=HERE),
      "look at train.py:41 read_batch: do it less often, or on another thread"),
-    (WaitsForCores(4), None,
+    (WaitsForCores(4),
      "run fewer ranks, threads (OMP_NUM_THREADS) and other programs on these cores, or raise the CPU limit"),
-    (FullHosts(990, 4), None,
+    (FullHosts(990, 4),
      "run fewer ranks, threads (OMP_NUM_THREADS) and other programs on these cores; a capture of more iterations "
      "samples the training threads, unless it is told not to (--thread-samples Never)"),
-    (SomeLongIterations([10, 20, 30], 30, 5.0, 10, None), HERE,
+    (SomeLongIterations([10, 20, 30], 30, 5.0, 10, None, place=HERE),
      "look at train.py:41 read_batch (evaluation, a checkpoint, logging?): do it less often, or on another thread or "
      "in another process"),
-    (SomeLongIterations([12], 20, 5.0, 0, "host"), None,
+    (SomeLongIterations([12], 20, 5.0, 0, "host"),
      "look at what the loop does in iteration 12 only (evaluation, a checkpoint, logging?): do that less often, or on "
      "another thread or in another process"),
-    (SomeLongIterations([1, 2, 5, 9, 30], 40, 5.0, 0, "other"), None,
+    (SomeLongIterations([1, 2, 5, 9, 30], 40, 5.0, 0, "other"),
      "look at what the loop does in iterations 1, 2, 5, 9 and 30 only (evaluation, a checkpoint, logging?): do that "
      "less often, or on another thread or in another process"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("facts", "place", "advice"), OTHERS)
-def test_against_what_all_ranks_spend_time_on(facts: Facts, place: PlaceInCode | None, advice: str) -> None:
-    assert advice_of(facts, [], place, None) == advice
+@pytest.mark.parametrize(("facts", "advice"), [*IDLE, *OTHERS])
+def test_against_what_all_ranks_spend_time_on(facts: FindingFacts, advice: str) -> None:
+    assert facts.say()[1] == advice
 
 
 def test_every_finding_has_its_advice() -> None:
-    assert {type(facts) for facts, _, _ in OTHERS} == {*get_args(Facts)} - {HeldUp, IdleDevice, ProvenCause}
+    rows = {type(facts) for facts, _ in [*IDLE, *OTHERS]}
+    modules = [importlib.import_module(f"fleetprof_analyzer.findings.{one.name}")
+               for one in pkgutil.iter_modules(findings.__path__)]  # fmt: skip
+    classes = {one for module in modules for one in vars(module).values() if inspect.isclass(one)}
+    facts = {one for one in classes if hasattr(one, "say") and not inspect.isabstract(one) and one is not FindingFacts}
+    assert facts - {HeldUp, ProvenCause} == rows

@@ -1,4 +1,4 @@
-"""Whether the cores that ranks run on are all busy: then nothing is won by more workers, and sending waits for a core.
+"""Tells whether the cores of the ranks are all busy: more workers then win nothing, and sending waits for a core.
 
 Guarantees: pure; where nothing was sampled they are not said to be busy.
 """
@@ -14,7 +14,7 @@ _WAITED_PERMILLE: Final = 50  # of what was sampled of the training thread
 
 
 def are_cores_busy(ranks: Sequence[Rank]) -> bool:
-    """Of the median rank: its host is busy, or its training thread waits for a core."""
+    """Judges the median rank: its host is busy, or its training thread waits for a core."""
     known = [rank.cores for rank in ranks if rank.cores is not None]
     busy = [use.host_busy_permille for use in known if use.host_busy_permille is not None]
     waited = [1000 * use.waited_ns // use.sampled_ns for use in known if use.waited_ns is not None and use.sampled_ns]

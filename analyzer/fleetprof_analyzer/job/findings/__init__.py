@@ -1,1 +1,0 @@
-"""What is worth doing: findings from measures, with places and the facts that their sentences need."""

@@ -1,1 +1,0 @@
-"""Known causes of lost time in words."""

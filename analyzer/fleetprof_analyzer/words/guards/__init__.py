@@ -1,1 +1,0 @@
-"""The sentences that the guards of `job.findings` allow, listed."""
