@@ -200,8 +200,9 @@ bench-ui: base webui  ## Measure pages and timeline in a real Chromium, and the 
 bench-hangs: torch  ## Plant each kind of hang in a real job of two ranks and count what `fleetprof stacks` names right
 	$(PYTHON) bench/hangs/run.py
 
-bench-modules: torch  ## Compare the modules of operators with what modules say of themselves, and the cost of a mark
+bench-modules: torch  ## Compare the modules of operators with what modules say of themselves, the cost of a mark, and FLOPs
 	nice -n 5 $(PYTHON) bench/modules/run.py $(BENCH_ARGS)
+	nice -n 5 $(PYTHON) bench/modules/flops.py
 
 bench-real: torch  ## Capture real programs of well-known packages; judge their stages by hidden annotations (BENCH_ARGS)
 	nice -n 5 $(PYTHON) bench/real/run.py $(BENCH_ARGS)

@@ -37,6 +37,8 @@ pub struct Arguments<'t> {
     pub device_type: Piece<'t>,
     pub device_id: Piece<'t>,
     pub dimensions: Piece<'t>,
+    pub types: Piece<'t>,
+    pub values: Piece<'t>,
     /// `SAYS_*`
     pub says: u8,
 }
@@ -58,6 +60,8 @@ impl Arguments<'_> {
             device_type: &[],
             device_id: &[],
             dimensions: &[],
+            types: &[],
+            values: &[],
             says: 0,
         }
     }
@@ -79,6 +83,8 @@ enum Key {
     Block,
     CollectiveName,
     InputDims,
+    InputTypes,
+    InputValues,
 }
 
 /// The key that begins here, behind its first quote, and its length with the second; `None` for another.
@@ -95,8 +101,8 @@ fn key_of(text: &[u8]) -> Option<(Key, usize)> {
         b's' => is(Key::Stream, b"stream\""),
         b'D' => is(Key::DeviceType, b"Device Type\"").or_else(|| is(Key::DeviceId, b"Device Id\"")),
         b'g' => is(Key::Grid, b"grid\""),
-        b'C' => is(Key::CollectiveName, b"Collective name\""),
-        b'I' => is(Key::InputDims, b"Input Dims\""),
+        b'C' => is(Key::CollectiveName, b"Collective name\"").or_else(|| is(Key::InputValues, b"Concrete Inputs\"")),
+        b'I' => is(Key::InputDims, b"Input Dims\"").or_else(|| is(Key::InputTypes, b"Input type\"")),
         _ => None,
     }
 }
@@ -149,6 +155,8 @@ pub fn parse_arguments<'t>(text: &'t [u8], at: usize, found: &mut Arguments<'t>)
                 found.says |= SAYS_DIMENSIONS;
                 (found.dimensions, at) = whole(text, at)?;
             }
+            Key::InputTypes => (found.types, at) = whole(text, at)?,
+            Key::InputValues => (found.values, at) = whole(text, at)?,
         }
         match next(text, at)? {
             Next::Key(key) => at = key,

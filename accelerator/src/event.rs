@@ -19,6 +19,8 @@ pub struct Kept {
     /// That of operators, whose inputs are kept where their text is no longer than this.
     pub operator: i8,
     pub longest_inputs: usize,
+    /// How the names of operators begin whose inputs' values are kept as well.
+    pub valued: Vec<u8>,
 }
 
 /// Marks of the two kinds of shapes.
@@ -55,6 +57,8 @@ pub struct Vocabulary {
     pub places: Texts,
     pub shapes: Texts,
     pub devices: Texts,
+    /// Types and values of an operator's inputs, as one text.
+    rest: Vec<u8>,
     /// Of the host, and of devices: mostly the next row's as well.
     latest: [u32; 2],
 }
@@ -72,7 +76,7 @@ pub struct Block {
 impl Vocabulary {
     pub fn new() -> Self {
         let [names, places, shapes, devices] = std::array::from_fn(|_| Texts::new());
-        Vocabulary { names, places, shapes, devices, latest: [0; 2] }
+        Vocabulary { names, places, shapes, devices, rest: Vec::new(), latest: [0; 2] }
     }
 
     pub fn counts(&self) -> [usize; 4] {
@@ -107,6 +111,22 @@ impl Kept {
     #[inline(always)]
     fn says_inputs(&self, dimensions: Piece) -> bool {
         !dimensions.is_empty() && dimensions.len() <= self.longest_inputs
+    }
+
+    /// The number of what an operator was given; `None` where there is no room for it.
+    #[inline(always)]
+    fn number_inputs(&self, vocabulary: &mut Vocabulary, name: Piece, arguments: &Arguments) -> Option<u32> {
+        let short = |text: Piece<'_>| !text.is_empty() && text.len() <= self.longest_inputs;
+        let types = if short(arguments.types) { arguments.types } else { &[] };
+        if !(short(arguments.values) && name.starts_with(&self.valued)) {
+            return vocabulary.shapes.number_of(INPUTS, arguments.dimensions, types);
+        }
+        let Vocabulary { shapes, rest, .. } = vocabulary;
+        rest.clear();
+        rest.extend_from_slice(types);
+        rest.push(0);
+        rest.extend_from_slice(arguments.values);
+        shapes.number_of(INPUTS, arguments.dimensions, rest)
     }
 
     #[inline(always)]
@@ -238,7 +258,7 @@ pub fn parse_event(
         shape: if said(arguments.grid) {
             Some(vocabulary.shapes.number_of(LAUNCH, arguments.grid, arguments.block)?)
         } else if code == kept.operator && kept.says_inputs(arguments.dimensions) {
-            Some(vocabulary.shapes.number_of(INPUTS, arguments.dimensions, &[])?)
+            Some(kept.number_inputs(vocabulary, name, &arguments)?)
         } else {
             None
         },

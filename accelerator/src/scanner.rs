@@ -42,11 +42,11 @@ pub struct Scanner {
 impl Scanner {
     /// `categories` are the kept ones and their codes, `last_on_device`, `call` and `frame` three of these; `instants`
     /// how the names of instants begin that `scan` gives the places of. Inputs of `operator` are numbered where their text
-    /// has at most `longest_inputs` bytes. Of frames the class is asked for: those of
+    /// has at most `longest_inputs` bytes, with values where the name begins with `valued`. Of frames the class is asked for: those of
     /// `frame_left_out` are not kept, of `frame_kept_long` only those of `shortest_frame_ns`. `numbered` are the
     /// categories whose external ids are handed over.
     #[new]
-    #[pyo3(signature = (*, categories, instants, last_on_device, call, operator, longest_inputs, frame,
+    #[pyo3(signature = (*, categories, instants, last_on_device, call, operator, longest_inputs, valued, frame,
                         shortest_frame_ns, frame_kept_long, frame_left_out, numbered))]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -56,6 +56,7 @@ impl Scanner {
         call: i8,
         operator: i8,
         longest_inputs: usize,
+        valued: Vec<u8>,
         frame: i8,
         shortest_frame_ns: i64,
         frame_kept_long: i8,
@@ -63,7 +64,7 @@ impl Scanner {
         numbered: Vec<i8>,
     ) -> Self {
         Scanner {
-            kept: Kept { categories, instants, last_on_device, call, operator, longest_inputs },
+            kept: Kept { categories, instants, last_on_device, call, operator, longest_inputs, valued },
             frame,
             shortest_frame_ns,
             frame_kept_long,
@@ -206,7 +207,7 @@ impl Scanner {
         })?;
         let shape = row.shape.map_or(Ok(-1), |shape| {
             known_or(&mut words.shapes, shape, NUMBER, |first, second| match row.category == self.kept.operator {
-                true => numbering.call_method1("inputs", (first,))?.extract(),
+                true => numbering.call_method1("inputs", (first, second))?.extract(),
                 false => numbering.call_method1("shape", (first, second))?.extract(),
             })
         })?;

@@ -29,6 +29,7 @@ from fleetprof_analyzer.assembly.sections import ReportSections
 from fleetprof_analyzer.findings.registry import find_findings
 from fleetprof_analyzer.job.cost import measure_cost
 from fleetprof_analyzer.job.device_waits import name_device_waits
+from fleetprof_analyzer.job.efficiency.efficiency import measure_efficiency
 from fleetprof_analyzer.job.energy import add_energy, find_worst_gpu
 from fleetprof_analyzer.job.heterogeneity import measure_heterogeneity
 from fleetprof_analyzer.job.modules import merge_modules
@@ -78,6 +79,7 @@ def assemble(
         "stragglers",
         lambda: judge_summaries([(s.rank_number, s.operations, s.operations_bytes) for s in summaries], hosts),
     ).or_none()
+    tree = find("modules", lambda: merge_modules([(s.rank_number, s.modules) for s in summaries])).or_none()
     kernels = [(summary.rank_number, summary.kernels) for summary in summaries]
     report = Report(
         made_by=f"fleetprof {__version__}",
@@ -108,7 +110,8 @@ def assemble(
         launching_operators=find(
             "operators that launch", lambda: merge_operator_launches([s.operators for s in summaries])
         ).otherwise([]),
-        module_tree=find("modules", lambda: merge_modules([(s.rank_number, s.modules) for s in summaries])).or_none(),
+        efficiency=find("efficiency", lambda: measure_efficiency(ranks, tree)).otherwise([]),
+        module_tree=tree,
         heterogeneity=find("differences between ranks", lambda: measure_heterogeneity(ranks)).otherwise([]),
         energy=find("energy", lambda: add_energy(ranks)).or_none(),
         worst_gpu=find("worst GPU", lambda: find_worst_gpu(ranks, dict(kernels))).or_none(),

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from fleetprof_api.report.module_tree import MOST_NODES, ModuleNode, ModuleTimes, ModuleTree
 
-_TIMES: Final = ("whole", "in_modules", "unassigned_backward", "communication")
+_TIMES: Final = ("whole", "in_modules", "unassigned_backward", "recompute", "communication")
 _PARTS: Final = ("forward", "backward", "recompute", "own")
 _MEANS: Final = ("calls", "elapsed_ns")
 

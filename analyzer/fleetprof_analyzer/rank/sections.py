@@ -42,6 +42,7 @@ class RankSection(StrEnum):
     ENERGY = "energy"
     MEMORY = "memory"
     CORES = "cores"
+    FLOPS = "floating-point operations"
     CAUSES = "known causes"
     SAMPLES = "samples"
     MODULES = "modules"

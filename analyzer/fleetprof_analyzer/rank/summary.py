@@ -19,6 +19,7 @@ from fleetprof_api.samples import RankSamples
 from fleetprof_analyzer.rank.causes.rank_view import view_rank
 from fleetprof_analyzer.rank.causes.registry import find_known_causes
 from fleetprof_analyzer.rank.communication.extraction import summarise_operations
+from fleetprof_analyzer.rank.efficiency.rank_flops import measure_flops
 from fleetprof_analyzer.rank.host.marks import HostMarks, read_marks
 from fleetprof_analyzer.rank.host.track import read_track
 from fleetprof_analyzer.rank.iterations import NO_PAUSES, Iterations, RecordingTerms, find_iterations
@@ -213,6 +214,7 @@ def summarise(
         cores=find(
             RankSection.CORES, lambda: measure_core_use(samples, iterations) if trace.time_origin == "unix" else None
         ).or_none(),
+        flops=find(RankSection.FLOPS, lambda: measure_flops(trace, iterations)).or_none(),
         causes=find(
             RankSection.CAUSES,
             lambda: find_known_causes(view_rank(trace, samples, iterations, stages.value, works.value)),

@@ -85,6 +85,8 @@ class EventArgs(msgspec.Struct, gc=False):
     source: Any = msgspec.field(default=None, name="Src Rank")
     target: Any = msgspec.field(default=None, name="Dst Rank")
     sequence: Any = msgspec.field(default=None, name="Seq")
+    values: msgspec.Raw = msgspec.field(default=_UNSAID, name="Concrete Inputs")
+    types: msgspec.Raw = msgspec.field(default=_UNSAID, name="Input type")
     dimensions: msgspec.Raw = msgspec.field(default=_UNSAID, name="Input Dims")
     # Of Ascend's recorder.
     task_type: Any = msgspec.field(default=None, name="Task Type")

@@ -16,7 +16,7 @@ from fleetprof_analyzer.reading.columns.columns import INSTANTS, LEAST_FRAME_NS,
 from fleetprof_analyzer.reading.columns.growing import NUMBERED
 from fleetprof_analyzer.reading.columns.vocabulary import LONGEST_INPUTS
 from fleetprof_analyzer.reading.event import LEFT_OUT, EventArgs, Instant
-from fleetprof_analyzer.trace.trace import CATEGORIES, COLUMNS, NO_ROWS, PYTHON_FUNCTION, Category, Rows
+from fleetprof_analyzer.trace.trace import CATEGORIES, COLUMNS, NO_ROWS, PYTHON_FUNCTION, VALUED, Category, Rows
 
 # Numpy's calls take as long as some hundred rows; more than these are not there twice.
 _ENOUGH_ROWS: Final = 16_000
@@ -64,6 +64,7 @@ class Scanner:
             call=int(Category.RUNTIME),
             operator=int(Category.OPERATOR),
             longest_inputs=LONGEST_INPUTS,
+            valued=VALUED.encode(),
             frame=_FRAME,
             shortest_frame_ns=LEAST_FRAME_NS,
             frame_kept_long=int(Category.FRAME),
@@ -133,8 +134,8 @@ class _Numbering:
     def shape(self, grid: bytes, block: bytes) -> int:
         return self._vocabulary.shapes.of(grid, block)
 
-    def inputs(self, dimensions: bytes) -> int:
-        return self._vocabulary.inputs[dimensions]
+    def inputs(self, dimensions: bytes, rest: bytes) -> int:
+        return self._vocabulary.inputs[dimensions + b"\0" + rest]
 
     def collective(self, arguments: bytes, communicates: bool) -> int:
         return self._vocabulary.collectives.of(_ARGS.decode(arguments), communicates=communicates)

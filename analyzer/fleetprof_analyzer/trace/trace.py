@@ -58,6 +58,9 @@ CATEGORIES: Final = {
 }
 PYTHON_FUNCTION: Final = "python_function"
 
+VALUED: Final = "aten::convolution"
+"""How the names of operators begin whose values are kept: what a convolution computes depends on its stride."""
+
 Place = tuple[str, str]
 Shape = tuple[bytes, bytes]
 """(grid, block) of a kernel as the trace writes them, such as (b"[8, 1, 1]", b"[640, 1, 1]")."""
@@ -65,10 +68,16 @@ Shape = tuple[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What an operator was given: the elements of each of its first inputs, 0 for what is no tensor."""
+    """What an operator was given: the elements of each of its first inputs, 0 for what is no tensor.
+
+    The texts of JSON are those of the trace: b"" where it says none, and of values for all but `VALUED` operators.
+    """
 
     elements: tuple[int, ...]
     text: str  # the dimensions of all inputs, cut
+    dimensions: bytes = b""
+    types: bytes = b""
+    values: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

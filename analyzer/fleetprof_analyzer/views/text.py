@@ -26,6 +26,7 @@ _UNITS: Final = (
 )
 _ENERGIES: Final = ((10**12, "MJ"), (10**9, "kJ"), (10**6, "J"), (10**3, "mJ"))
 _MICROJOULES: Final = {"mJ": 1000, "µJ": 1}
+_OPERATIONS: Final = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"))
 _SIZES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -58,6 +59,14 @@ def size(count: float) -> str:
         if abs(count) >= limit:
             return f"{_three_digits(count / limit)} {unit}"
     return f"{count:.0f} B"
+
+
+def flops(count: float) -> str:
+    """`12.3 TFLOP`: floating-point operations."""
+    for limit, unit in _OPERATIONS:
+        if abs(count) >= limit:
+            return f"{_three_digits(count / limit)} {unit}"
+    return f"{count:.0f} FLOP"
 
 
 def amount(value: int, unit: str) -> str:

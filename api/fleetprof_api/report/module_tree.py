@@ -22,6 +22,9 @@ class ModuleTimes(msgspec.Struct, kw_only=True, frozen=True):
     device_ns: Annotated[int, Meta(description="sum of the device work that was launched there, ns", ge=0)] = 0
     launches: Annotated[int, Meta(description="rows of that device work", ge=0)] = 0
     operators: Annotated[int, Meta(description="operators, also those that others called", ge=0)] = 0
+    flops: Annotated[
+        int, Meta(description="floating-point operations that shapes tell (`collect: [Shapes]`)", ge=0)
+    ] = 0
 
 
 class ModuleNode(msgspec.Struct, kw_only=True, frozen=True):
@@ -57,6 +60,7 @@ class ModuleTree(msgspec.Struct, kw_only=True, frozen=True):
     unassigned_backward: Annotated[
         ModuleTimes, Meta(description="of it in backward whose forward was not in a module, or is not known")
     ] = ModuleTimes()
+    recompute: Annotated[ModuleTimes, Meta(description="of it computed again within backward")] = ModuleTimes()
     communication: Annotated[ModuleTimes, Meta(description="of it in collectives, which belong to no module")] = (
         ModuleTimes()
     )

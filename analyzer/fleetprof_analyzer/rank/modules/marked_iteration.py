@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.trace.naming import matcher, where_name
-from fleetprof_analyzer.trace.trace import Bools, Category, Rows, Trace
+from fleetprof_analyzer.trace.trace import Bools, Category, Inputs, Rows, Trace
 
 MARK: Final = re.compile(r"^fleetprof\.(?:module:\d|marks (?:begin|end)$)")
 _END: Final = re.compile(r"^fleetprof\.marks end$")
@@ -23,6 +23,7 @@ class MarkedRows:
 
     rows: Rows
     names: list[str]
+    inputs: list[Inputs]
     begin_ns: int
     end_ns: int | None
 
@@ -43,7 +44,7 @@ def part_marked(trace: Trace) -> tuple[Trace, MarkedRows | None]:
     kept = _cut(rows.select(before), begin, int(rows.place[marks][0]))
     return (
         replace(trace, rows=kept, frames=frames, window_end_ns=window_end),
-        MarkedRows(marked, trace.names, begin, end),
+        MarkedRows(marked, trace.names, trace.inputs, begin, end),
     )
 
 

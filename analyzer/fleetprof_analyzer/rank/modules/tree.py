@@ -13,6 +13,7 @@ import numpy as np
 from fleetprof_api.report.module_tree import MOST_NODES, ModuleNode, ModuleTimes, ModuleTree
 from fleetprof_api.samples import ModuleColumns, RankSamples
 
+from fleetprof_analyzer.rank.efficiency.operator_flops import count_operators
 from fleetprof_analyzer.rank.iterations import OPTIMIZER_STEP
 from fleetprof_analyzer.rank.modules.assignment import NOWHERE, Assignment, ModulePath, ModulePhase, assign
 from fleetprof_analyzer.rank.modules.marked_iteration import MarkedRows
@@ -21,12 +22,13 @@ from fleetprof_analyzer.trace.trace import Bools, Category, Int64s
 
 _PHASES: Final = (ModulePhase.FORWARD, ModulePhase.BACKWARD, ModulePhase.RECOMPUTE)
 # Columns of amounts, in the order of ModuleTimes' fields.
-_HOST, _DEVICE, _LAUNCHES, _OPERATORS = range(4)
+_HOST, _DEVICE, _LAUNCHES, _OPERATORS, _FLOPS = range(5)
+_AMOUNTS: Final = len(ModuleTimes.__struct_fields__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Amounts:
-    """The amounts that each row adds, shape (n, 4), with its module and phase, shape (n,)."""
+    """The amounts that each row adds, shape (n, 5), with its module and phase, shape (n,)."""
 
     path: Int64s
     phase: Int64s
@@ -42,7 +44,7 @@ def measure_modules(marked: MarkedRows | None, samples: RankSamples | None) -> M
         return None
     found = assign(marked)
     amounts = _measure(marked, found)
-    own = np.zeros((len(found.paths), len(_PHASES), 4), np.int64)
+    own = np.zeros((len(found.paths), len(_PHASES), _AMOUNTS), np.int64)
     is_inside = (amounts.path != NOWHERE) & (amounts.phase != ModulePhase.COMMUNICATION)
     np.add.at(own, (amounts.path[is_inside], amounts.phase[is_inside]), amounts.amount[is_inside])
     whole = own.copy()
@@ -56,6 +58,7 @@ def measure_modules(marked: MarkedRows | None, samples: RankSamples | None) -> M
         whole=amounts.total(np.ones(len(amounts.path), np.bool_)),
         in_modules=amounts.total(is_inside),
         unassigned_backward=amounts.total((amounts.path == NOWHERE) & (amounts.phase == ModulePhase.BACKWARD)),
+        recompute=amounts.total(amounts.phase == ModulePhase.RECOMPUTE),
         communication=amounts.total(amounts.phase == ModulePhase.COMMUNICATION),
         ended_early=_ended_early(marked),
         left_out=len(nodes) - len(kept),
@@ -64,10 +67,12 @@ def measure_modules(marked: MarkedRows | None, samples: RankSamples | None) -> M
 
 
 def _measure(marked: MarkedRows, found: Assignment) -> _Amounts:
-    host = np.zeros((len(found.path), 4), np.int64)
+    host = np.zeros((len(found.path), _AMOUNTS), np.int64)
     counts = (found.rows.category == Category.OPERATOR) & ~found.is_mark
     host[counts, _HOST] = found.own_ns[counts]
     host[counts, _OPERATORS] = 1
+    counted = count_operators(found.rows, marked.names, marked.inputs)
+    host[counted.at, _FLOPS] = np.maximum(counted.flops, 0)
     work = marked.rows.select(marked.rows.on_device)
     calls = np.flatnonzero((found.rows.category == Category.RUNTIME) & (found.rows.correlation >= 0))
     calls = calls[np.argsort(found.rows.correlation[calls], kind="stable")]
@@ -78,7 +83,7 @@ def _measure(marked: MarkedRows, found: Assignment) -> _Amounts:
     path, phase = np.full(len(work), NOWHERE, np.int64), np.full(len(work), int(ModulePhase.FORWARD), np.int64)
     path[is_known] = found.path[calls[at[is_known]]]
     phase[is_known] = found.phase[calls[at[is_known]]]
-    device = np.zeros((len(work), 4), np.int64)
+    device = np.zeros((len(work), _AMOUNTS), np.int64)
     device[:, _DEVICE] = work.duration_ns
     device[:, _LAUNCHES] = 1
     return _Amounts(

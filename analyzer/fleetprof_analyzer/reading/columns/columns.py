@@ -250,12 +250,13 @@ class RowCollector:
         if not telling:
             return
         vocabulary, pending = self.vocabulary, self._pending
-        communicates = vocabulary.names.communicate(read_numbers(name)).tobytes()
+        names, numbers = vocabulary.names, read_numbers(name).tolist()
+        communicates = names.communicate(read_numbers(name)).tobytes()
         before, inputs = len(pending.category), vocabulary.inputs
         for at in telling:
             args, code = arguments[at], category[at]
             if code == Category.OPERATOR and args.dimensions:
-                pending.inputs[before + at] = inputs[bytes(args.dimensions)]
+                pending.inputs[before + at] = inputs.of(args, has_values=names.has_values(numbers[at]))
             if (communicates[at] or args.collective) and code != Category.RUNTIME:
                 number = vocabulary.collectives.of(args, communicates=bool(communicates[at]))
                 pending.collective[before + at] = number

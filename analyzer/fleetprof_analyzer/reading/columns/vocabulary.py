@@ -14,13 +14,13 @@ from fleetprof_analyzer.reading.event import LEFT_OUT, EventArgs, Scalar
 from fleetprof_analyzer.trace.classes import is_collection, is_host_communication
 from fleetprof_analyzer.trace.limits import TraceLimits, refuse
 from fleetprof_analyzer.trace.own_code import is_module, is_own_frame
-from fleetprof_analyzer.trace.trace import Bools, Category, Collective, Inputs, Int32s, Place, Shape
+from fleetprof_analyzer.trace.trace import VALUED, Bools, Category, Collective, Inputs, Int32s, Place, Shape
 
 _NAME_CHARACTERS: Final = 2048
 _PLACE_CHARACTERS: Final = 64
 _MOST_REMEMBERED: Final = 100_000
 LONGEST_INPUTS: Final = 4096
-"""Bytes of the dimensions of an operator's inputs; longer ones count as unsaid."""
+"""Bytes of the dimensions of an operator's inputs; longer ones count as unsaid, as do longer types and values."""
 INPUTS_BYTES: Final = 64 << 20  # of these texts together, with what keeping one takes besides
 _KEEPING_BYTES: Final = 500
 _MOST_INPUTS: Final = 8
@@ -37,6 +37,7 @@ class NameNumbers(dict[str, int]):
         self._limits = limits
         self._characters = 0
         self._communicating = bytearray()  # by number: 1 for a collective of the host
+        self._valued: set[int] = set()
 
     def __missing__(self, name: str) -> int:
         # A name that is too long comes here each time, since it is not kept whole.
@@ -48,7 +49,13 @@ class NameNumbers(dict[str, int]):
             if self._characters > self._limits.name_bytes:
                 raise refuse("the names of events together", self._limits.name_bytes, "characters")
             self._communicating.append(is_host_communication(kept))
+            if kept.startswith(VALUED):
+                self._valued.add(number)
         return number
+
+    def has_values(self, number: int) -> bool:
+        """Whether values of operators of this name are kept."""
+        return number in self._valued
 
     def communicates(self, number: int) -> bool:
         """Whether this name is a collective of the host."""
@@ -84,24 +91,37 @@ class Shapes(dict[Shape, int]):
 
 
 class InputShapes(dict[bytes, int]):
-    """Dimensions of an operator's inputs as the trace writes them -> number in `found`; -1 where they are unsaid."""
+    """An operator's inputs as the trace writes them -> number in `found`; -1 where their dimensions are unsaid.
+
+    A key: dimensions, types, and of `VALUED` operators values, with a zero byte between them.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.found: list[Inputs] = []
         self._free_bytes = INPUTS_BYTES
 
-    def __missing__(self, text: bytes) -> int:
+    def of(self, args: EventArgs, *, has_values: bool) -> int:
+        """The number of the inputs that these arguments say."""
+        text, types = bytes(args.dimensions), bytes(args.types)
         if len(text) > LONGEST_INPUTS:
             return -1
-        self._free_bytes -= len(text) + _KEEPING_BYTES
+        key = b"\0".join((text, types if len(types) <= LONGEST_INPUTS else b""))
+        values = bytes(args.values) if has_values else b""
+        if 0 < len(values) <= LONGEST_INPUTS:
+            key = b"\0".join((key, values))
+        return self[key]
+
+    def __missing__(self, key: bytes) -> int:
+        self._free_bytes -= len(key) + _KEEPING_BYTES
         if self._free_bytes < 0:
             return -1
+        text, types, values = (*key.split(b"\0", 2), b"", b"")[:3]
         dimensions = read_dimensions(text)
-        number = self[text] = -1 if dimensions is None else len(self.found)
+        number = self[key] = -1 if dimensions is None else len(self.found)
         if dimensions is not None:
             elements = tuple(count_elements(item) or 0 for item in dimensions[:_MOST_INPUTS])
-            self.found.append(Inputs(elements, str(dimensions)[:_INPUTS_CHARACTERS]))
+            self.found.append(Inputs(elements, str(dimensions)[:_INPUTS_CHARACTERS], text, types, values))
         return number
 
 

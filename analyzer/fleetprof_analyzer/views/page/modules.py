@@ -11,8 +11,15 @@ from markupsafe import Markup
 
 from fleetprof_analyzer.views import svg
 from fleetprof_analyzer.views.page.table import Heading, PageTable, make_table
-from fleetprof_analyzer.views.text import duration, plain, share, size
-from fleetprof_analyzer.views.words.module_words import name_inside, place_of_call, whole_of, work_of
+from fleetprof_analyzer.views.text import duration, flops, plain, share, size
+from fleetprof_analyzer.views.words.module_words import (
+    flops_of,
+    name_inside,
+    place_of_call,
+    speed_of,
+    whole_of,
+    work_of,
+)
 
 _WIDTH: Final = 1000
 _ROW: Final = 24
@@ -63,7 +70,8 @@ def tabulate_modules(tree: ModuleTree) -> PageTable:
     columns = [
         Heading("Module", "name"), Heading("Class", "left"), Heading("Share", stays=True),
         Heading("Own work", stays=True), Heading("Own share", stays=True), Heading("Forward"), Heading("Backward"),
-        Heading("Again in backward"), Heading("Launches"), Heading("Calls"), Heading("Outputs"), Heading("Parameters"),
+        Heading("Again in backward"), Heading("Launches"), Heading("FLOP"), Heading("FLOP/s"), Heading("Calls"),
+        Heading("Outputs"), Heading("Parameters"),
         Heading("Called at", "left"), Heading("Slowest rank"),
     ]  # fmt: skip
     field = "device_ns" if tree.whole.device_ns else "host_ns"
@@ -83,6 +91,8 @@ def _cells(tree: ModuleTree, node: ModuleNode, field: str) -> list[str | Markup]
         share(own, whole),
         *(duration(getattr(part, field)) for part in parts),
         str(sum(part.launches for part in parts)),
+        flops(operations) if (operations := flops_of(node)) else "–",
+        speed_of(tree, node) or "–",
         str(node.calls),
         "–" if node.output_bytes is None else size(node.output_bytes),
         "–" if node.parameter_bytes is None else size(node.parameter_bytes),

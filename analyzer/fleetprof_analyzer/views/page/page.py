@@ -23,6 +23,7 @@ from fleetprof_analyzer.views.text import PARTS, amount, change, duration, parts
 from fleetprof_analyzer.views.words import ledger_words, module_words, straggler_words
 from fleetprof_analyzer.views.words.causes_text import find_silences, list_causes
 from fleetprof_analyzer.views.words.code_words import in_brackets
+from fleetprof_analyzer.views.words.efficiency_words import list_efficiency
 from fleetprof_analyzer.views.words.energy_words import list_energy
 from fleetprof_analyzer.views.words.finding_words import say_finding
 from fleetprof_analyzer.views.words.launches_text import add_copies, find_sampled
@@ -71,6 +72,7 @@ def render_page(
         moment=_moment,
         bars=bars,
         differences=differences,
+        efficiency=list_efficiency(report),
         energy=list_energy(report),
         distributions=distributions,
         plots=plots,

@@ -16,6 +16,7 @@ from fleetprof_analyzer.views.words.module_words import (
     list_remarks,
     name_inside,
     place_of_call,
+    speed_of,
     whole_of,
     work_of,
 )
@@ -70,6 +71,7 @@ def _describe(tree: ModuleTree, node: ModuleNode, around: str) -> str:
     ]
     launches = node.forward.launches + node.backward.launches + node.recompute.launches
     facts += [f"{launches:,} launches"] if launches else []
+    facts += [speed] if (speed := speed_of(tree, node)) else []
     facts += [f"outputs {size(node.output_bytes)}"] if node.output_bytes else []
     facts += [f"parameters {size(node.parameter_bytes)}"] if node.parameter_bytes else []
     facts += [f"forward runs {duration(node.elapsed_ns)}"] if _waits(node) else []

@@ -15,6 +15,7 @@ from fleetprof_analyzer.views.differences import list_differences
 from fleetprof_analyzer.views.text import change, duration, parts_of, plain, rank_name, share, size
 from fleetprof_analyzer.views.words.causes_text import add_stages, find_silences, list_causes, longest_iteration
 from fleetprof_analyzer.views.words.code_words import in_brackets
+from fleetprof_analyzer.views.words.efficiency_words import list_efficiency
 from fleetprof_analyzer.views.words.energy_words import list_energy
 from fleetprof_analyzer.views.words.finding_words import say_finding
 from fleetprof_analyzer.views.words.launches_text import list_launches, list_sampled
@@ -50,7 +51,8 @@ def render_text(report: Report, width: int = 100) -> str:
         [*list_memory(report), *list_data_loading(report)],
         _ranks(report, width),
         list_differences(report.heterogeneity),
-        [line for energy in list_energy(report) for line in wrap(f"Energy: {energy}", width, subsequent_indent="  ")],
+        _say("Arithmetic", list_efficiency(report), width),
+        _say("Energy", list_energy(report), width),
         _start(report),
         _cost(report, width),
         _ledger(report, width),
@@ -58,6 +60,10 @@ def render_text(report: Report, width: int = 100) -> str:
     ]
     lines = [line for block in blocks if block for line in [*block, ""]]
     return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in lines).rstrip() + "\n"
+
+
+def _say(what: str, sentences: list[str], width: int) -> list[str]:
+    return [line for one in sentences for line in wrap(f"{what}: {one}", width, subsequent_indent="  ")]
 
 
 def _head(report: Report) -> list[str]:

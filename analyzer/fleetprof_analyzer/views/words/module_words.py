@@ -3,7 +3,7 @@
 from fleetprof_api.report.module_tree import ModuleNode, ModuleTimes, ModuleTree
 
 from fleetprof_analyzer.job.modules import time_of
-from fleetprof_analyzer.views.text import duration, plain, share
+from fleetprof_analyzer.views.text import duration, flops, plain, share
 
 
 def whole_of(tree: ModuleTree) -> int:
@@ -14,6 +14,17 @@ def whole_of(tree: ModuleTree) -> int:
 def work_of(tree: ModuleTree, node: ModuleNode) -> int:
     """The work of a module with all inside it, ns, of the same kind."""
     return time_of(node, by_device=tree.whole.device_ns > 0)
+
+
+def flops_of(node: ModuleNode) -> int:
+    """The floating-point operations of a module with all inside it."""
+    return node.forward.flops + node.backward.flops + node.recompute.flops
+
+
+def speed_of(tree: ModuleTree, node: ModuleNode) -> str:
+    """`212 TFLOP/s` of its work, "" where no operations are known of it."""
+    operations, time_ns = flops_of(node), work_of(tree, node)
+    return f"{flops(operations * 1e9 / time_ns)}/s" if operations and time_ns else ""
 
 
 def describe_iteration(tree: ModuleTree) -> str:

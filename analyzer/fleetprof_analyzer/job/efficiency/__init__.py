@@ -1,0 +1,1 @@
+"""How far a job is from the published peak of its devices."""

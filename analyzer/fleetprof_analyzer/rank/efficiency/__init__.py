@@ -1,0 +1,1 @@
+"""Floating-point operations from the shapes that a trace says."""

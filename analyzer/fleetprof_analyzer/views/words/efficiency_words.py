@@ -1,0 +1,48 @@
+"""What a report says of floating-point operations: how many, how fast, and how far from the device's published peak."""
+
+from typing import Final
+
+from fleetprof_api.report.efficiency import Efficiency, HiddenWork
+from fleetprof_api.report.report import Report
+
+from fleetprof_analyzer.views.text import duration, flops, percent, plain
+
+_MOST_TYPES: Final = 3
+_HIDDEN: Final[dict[HiddenWork, str]] = {
+    "graphs": "CUDA graphs were replayed, and their operators are in no trace",
+    "fused": "fused kernels hold products whose shapes nobody tells",
+}
+
+
+def list_efficiency(report: Report) -> list[str]:
+    """Sentences, one of each kind of device; none where no shapes were recorded."""
+    return [" ".join((_say_speed(one), *_say_use(one))) for one in report.efficiency]
+
+
+def _say_speed(one: Efficiency) -> str:
+    device = f" on {plain(one.device_name, 60)}" if one.device_name else ""
+    ranks = f", mean of {one.ranks} ranks" if one.ranks > 1 else ""
+    types = [kind.data_type or "unknown type" for kind in one.by_type[:_MOST_TYPES]]
+    least = "at least " if one.hidden or one.unknown_operators else ""
+    return (
+        f"{least}{flops(one.flops_per_second)}/s per rank{device}: {flops(one.flops)} ({plain(', '.join(types), 80)}) "
+        f"in an iteration of {duration(one.iteration_ns)}{ranks}."
+    )
+
+
+def _say_use(one: Efficiency) -> list[str]:
+    missing = [_HIDDEN[kind] for kind in one.hidden]
+    if one.unknown_operators:
+        missing.append(f"the shapes of {one.unknown_operators} products in an iteration do not tell theirs")
+    if missing:
+        return [f"How much of the peak is used cannot be told: {'; '.join(missing)}."]
+    if one.peak_flops_per_second is None or one.hardware_utilization_permille is None:
+        if not one.device_name:
+            return ["No published peak is known for this device."]
+        return [f"No published peak is known for {plain(one.device_name, 60)} and these data types."]
+    used = percent(one.hardware_utilization_permille / 10)
+    peak = f"of the published {flops(one.peak_flops_per_second)}/s ({one.peak_source})"
+    if one.model_utilization_permille is None:
+        return [f"{used} {peak}, with what may be computed again in backward; ModuleTree tells that apart (MFU)."]
+    again = f", {used} with what is computed again in backward (HFU)" if one.recomputed_permille else ""
+    return [f"MFU {percent(one.model_utilization_permille / 10)} {peak}{again}."]

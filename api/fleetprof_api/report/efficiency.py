@@ -1,0 +1,66 @@
+"""Floating-point operations of an iteration, and how far they are from what the device could do (`collect: [Shapes]`).
+
+Guarantees: operations are those that shapes tell, by docs/measures.md#efficiency; a device whose published peak is not
+known here has none, and what cannot be told is null.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from fleetprof_api.report.report_tables import Ns
+
+HiddenWork = Literal["graphs", "fused"]
+
+
+class TypeFlops(msgspec.Struct, kw_only=True, frozen=True):
+    """Operations with numbers of one data type."""
+
+    data_type: Annotated[str, Meta(description="torch's name, such as bfloat16; empty: the trace does not say")] = ""
+    flops: Annotated[int, Meta(description="floating-point operations of one iteration", ge=0)] = 0
+
+
+class RankFlops(msgspec.Struct, kw_only=True, frozen=True):
+    """One rank's operations, means over its complete iterations."""
+
+    flops: Annotated[int, Meta(description="floating-point operations of one iteration", ge=0)] = 0
+    by_type: Annotated[list[TypeFlops], Meta(description="by data type, the most first")] = []
+    iteration_ns: Annotated[Ns, Meta(description="mean of the iterations that were counted")] = 0
+    unknown_operators: Annotated[
+        int, Meta(description="per iteration: matrix products and the like whose shapes do not tell theirs", ge=0)
+    ] = 0
+    hidden: Annotated[
+        list[HiddenWork],
+        Meta(description="work that no operator tells of: replayed CUDA graphs, products in fused kernels"),
+    ] = []
+    single_precision: Annotated[
+        Literal["float32", "tfloat32"],
+        Meta(description="what float32 products ran as: tfloat32 where a kernel's name says so"),
+    ] = "float32"
+
+
+class Efficiency(msgspec.Struct, kw_only=True, frozen=True):
+    """The ranks of one kind of device; amounts are means of one rank."""
+
+    device_name: Annotated[str, Meta(description="empty: not known, or no device")] = ""
+    ranks: int = 0
+    flops: Annotated[int, Meta(description="floating-point operations of one iteration", ge=0)] = 0
+    by_type: list[TypeFlops] = []
+    iteration_ns: Ns = 0
+    flops_per_second: Annotated[int, Meta(description="`flops` over `iteration_ns`", ge=0)] = 0
+    peak_flops_per_second: Annotated[
+        int | None, Meta(description="published, for this mix of data types; null: not known")
+    ] = None
+    peak_source: Annotated[str, Meta(description="where the peak is published")] = ""
+    hardware_utilization_permille: Annotated[
+        int | None, Meta(description="of the peak, what is computed again in backward with it (HFU)")
+    ] = None
+    model_utilization_permille: Annotated[
+        int | None, Meta(description="of the peak, without it (MFU); null: what is computed again is not known")
+    ] = None
+    recomputed_permille: Annotated[
+        int | None, Meta(description="of the operations, again in backward; null: no iteration was marked")
+    ] = None
+    unknown_operators: Annotated[int, Meta(description="per iteration, of all ranks the most", ge=0)] = 0
+    hidden: list[HiddenWork] = []
