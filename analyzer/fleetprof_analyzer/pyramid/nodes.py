@@ -2,7 +2,8 @@
 
 A page opens one node after the other, groups what is small, and says what an operator launched, without a tile.
 Guarantees: pure; at most `MOST_NODES`, the longest ones with all that enclose them; what is left out is counted, in
-all and below each node. Nodes are in the order of a walk, parents first.
+all and below each node. Nodes are in the order of a walk, parents first. An iteration without stages holds a node for
+each further thread, so that what ran beside the first one is told from what it did itself.
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from fleetprof_analyzer.trace.trace import Int32s, Int64s
 
 MOST_NODES: Final = 20_000
 _SAMPLE: Final = 16_384
-_ITERATION, _STAGE, _ROW = range(3)
+_ITERATION, _STAGE, _ROW, _THREAD = range(4)
 Positions = npt.NDArray[np.intp]
 
 
@@ -51,10 +52,17 @@ def write_nodes(
     kind = np.repeat(np.array([_ITERATION, _STAGE, _ROW], np.uint8), groups)
     item = np.concatenate((np.arange(groups[0]), np.arange(groups[1]), rows.name[chosen])).astype(np.uint32)
     track = np.concatenate((np.full(groups[0] + groups[1], -1), track_of_lane[rows.lane[chosen]])).astype(np.int32)
-    order = _walk(kind, start, duration, track, iterations, stages)
+    found: tuple[npt.NDArray[Any], ...] = (start, duration, kind, item, track)
+    beside = _find_threads(start, duration, kind, track, track_of_lane, threads, iterations, stages)
+    start, duration, kind, item, track = (
+        np.concatenate((np.array(added, column.dtype), column)) for added, column in zip(beside, found, strict=True)
+    )
+    # A thread lies in its iteration as a row would that encloses all of its rows there, which it goes before.
+    as_row = np.minimum(kind, _ROW)
+    order = _walk(as_row, start, duration, track, iterations, stages)
     start, duration, kind = start.take(order), duration.take(order), kind.take(order)
-    item, track = item.take(order), track.take(order)
-    parent = _parents(kind, start, duration, track)
+    item, track, as_row = item.take(order), track.take(order), as_row.take(order)
+    parent = _parents(as_row, start, duration, track)
     columns: dict[str, npt.NDArray[Any]] = {
         "parent": parent,
         "kind": kind,
@@ -62,7 +70,7 @@ def write_nodes(
         "start_ns": start,
         "duration_ns": duration,
         "below": _below(rows, track_of_lane, threads, kind, start, duration, track),
-        "device_ns": _device_time(launches, threads, kind, start, duration, track),
+        "device_ns": _device_time(launches, threads, as_row, start, duration, track),
     }
     block = body.add(shuffle([columns[name].astype(form) for name, form in NODE_TYPES.items()]))
     return Nodes(block=block, count=len(parent), left_out=left_out)
@@ -82,8 +90,40 @@ def _choose(
         first + _runs(rows.start_ns[first:last], rows.duration_ns[first:last], begins, ends)
         for first, last in zip(bounds[lanes].tolist(), bounds[lanes + 1].tolist(), strict=True)
     ]
-    most = max(0, MOST_NODES - len(iterations.index) - len(stages.stage))
-    return _longest(rows.duration_ns, np.concatenate(runs), most)
+    taken = len(iterations.index) + len(stages.stage) + len(threads[1:]) * len(_bare(iterations, stages))
+    return _longest(rows.duration_ns, np.concatenate(runs), max(0, MOST_NODES - taken))
+
+
+def _find_threads(
+    start: Int64s,
+    duration: Int64s,
+    kind: npt.NDArray[np.uint8],
+    track: Int32s,
+    track_of_lane: Int32s,
+    threads: Sequence[int],
+    iterations: IterationColumns,
+    stages: StageColumns,
+) -> tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int], Sequence[int]]:
+    """Start, duration, kind, item and track of the threads but the first in each iteration that has no stages.
+
+    A thread goes from the first of its chosen rows there to the end of the last; `item` is its number among all tracks.
+    """
+    numbers = {place: number for number, place in enumerate(dict.fromkeys(track_of_lane.tolist()))}
+    within = np.searchsorted(np.array(iterations.start_ns, np.int64), start, side="right") - 1
+    bare = _bare(iterations, stages)
+    found: list[tuple[int, int, int, int, int]] = []
+    for thread in threads[1:]:
+        mine = np.flatnonzero((kind == _ROW) & (track == thread))
+        for iteration in np.intersect1d(within[mine], bare).tolist():
+            there = mine[within[mine] == iteration]
+            first, last = int(start[there].min()), int((start[there] + duration[there]).max())
+            found.append((first, last - first, _THREAD, numbers[thread], thread))
+    return tuple(zip(*found, strict=True)) if found else ((), (), (), (), ())  # type: ignore[return-value]
+
+
+def _bare(iterations: IterationColumns, stages: StageColumns) -> npt.NDArray[np.int64]:
+    """Places of the iterations that have no stages."""
+    return np.setdiff1d(np.arange(len(iterations.index)), np.array(stages.iteration, np.int64))
 
 
 def _runs(start: Int64s, duration: Int64s, begins: Int64s, ends: Int64s) -> Positions:
@@ -189,7 +229,7 @@ def _below(
         lanes = np.flatnonzero(track_of_lane == thread)
         first, last = (bounds[lanes[0]], bounds[lanes[-1] + 1]) if len(lanes) else (0, 0)
         times = np.sort(rows.start_ns[first:last], kind="stable")
-        mine = (kind != _ROW) | (track == thread)
+        mine = (kind < _ROW) | (track == thread)
         inside = np.searchsorted(times, start + duration) - np.searchsorted(times, start)
         counts += np.where(mine, inside - ((kind == _ROW) & (duration > 0)), 0)
     return np.maximum(counts, 0).astype(np.uint32)

@@ -32,6 +32,7 @@ from fleetprof_analyzer.trace.trace import Category, Int64s, Rows, Trace
 
 MOST_RAW_ROWS: Final = 8_000_000
 MOST_FILE_BYTES: Final = 256 << 20
+_MOST_THREADS: Final = 8  # of which it is not known that they train
 _MOST_DELAY_NS: Final = (1 << 32) - 2
 Bytes = npt.NDArray[np.int8]
 
@@ -151,7 +152,7 @@ def _find_parts(found: TraceFindings, origin: int) -> tuple[IterationColumns, St
 
 
 def _find_threads(found: TraceFindings, lanes: Lanes, category: Bytes) -> list[int]:
-    """Places of the threads that train, the main one first; where none is known, the one that was busy for longest."""
+    """Places of the threads that train, the main one first; where none is known, those that were busy for longest."""
     there = set(lanes.track.tolist())
     if found.main_place in there:
         return [found.main_place, *(place for place in found.helpers if place in there)]
@@ -160,7 +161,7 @@ def _find_threads(found: TraceFindings, lanes: Lanes, category: Bytes) -> list[i
     if len(place) == 0:
         return []
     busy = np.bincount(place, lanes.duration_ns.compress(outermost) + 1)
-    return [int(busy.argmax())]
+    return [place for place in np.argsort(-busy, kind="stable")[:_MOST_THREADS].tolist() if busy[place]]
 
 
 def _describe_tracks(found: TraceFindings, lanes: Lanes, category: Bytes, threads: Sequence[int]) -> Tracks:

@@ -103,6 +103,35 @@ def test_where_nothing_trains_the_busiest_thread_is_the_main_one() -> None:
     assert (nodes["kind"] == 2).any()
 
 
+def test_where_no_stage_is_found_the_other_threads_stand_in_the_iteration(tmp_path: Path) -> None:
+    """Thread 2 runs the backward pass; the profiler's marks alone tell iterations, of which thread 3 has nothing."""
+    rows = [
+        {"name": f"ProfilerStep#{step}", "cat": "user_annotation", "ts": 1000 * step, "dur": 990, "tid": 1}
+        for step in range(1, 4)
+    ]
+    for step in range(1, 4):
+        rows += [
+            {"name": "aten::conv2d", "cat": "cpu_op", "ts": 1000 * step + 10, "dur": 300, "tid": 1},
+            {"name": "ConvolutionBackward0", "cat": "cpu_op", "ts": 1000 * step + 400, "dur": 300, "tid": 2},
+            {"name": "aten::convolution_backward", "cat": "cpu_op", "ts": 1000 * step + 410, "dur": 200, "tid": 2},
+        ]
+    rows.append({"name": "elsewhere", "cat": "cpu_op", "ts": 5500, "dur": 20, "tid": 3})
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": [{"ph": "X", "pid": 7, **row} for row in rows]}))
+    found = read_found(path)
+    assert found.main_place == -1
+    file = RankFile(write_rank(found, 0))
+    nodes, header = file.nodes(), file.header
+    threads = np.flatnonzero(nodes["kind"] == 3)
+    assert [header.tracks.name[item] for item in nodes["item"][threads].tolist()] == ["2"] * 3
+    assert (nodes["kind"][nodes["parent"][threads]] == 0).all()
+    assert nodes["duration_ns"][threads].tolist() == [300_000] * 3
+    for thread in threads.tolist():
+        inside = np.flatnonzero(nodes["parent"] == thread).tolist()
+        assert [header.names.text[nodes["item"][node]] for node in inside] == ["ConvolutionBackward0"]
+        assert nodes["below"][thread] == 2
+
+
 def test_a_kernel_says_when_and_where_it_was_launched(file: RankFile) -> None:
     header = file.header
     raw = len(header.levels) - 1

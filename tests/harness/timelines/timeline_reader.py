@@ -117,7 +117,13 @@ class RankFile:
         columns = dict(zip(NODE_TYPES, _unshuffle(data, nodes.count, types), strict=True))
         if (columns["parent"] >= np.arange(nodes.count)).any() or (columns["parent"] < -1).any():
             raise Unreadable("the tree: a node goes before its parent")
-        limits = (len(self.header.iterations.index), len(self.header.stage_pieces.stage), len(self.header.names.text))
+        header = self.header
+        limits = (
+            len(header.iterations.index),
+            len(header.stage_pieces.stage),
+            len(header.names.text),
+            len(header.tracks.kind),
+        )
         if (columns["kind"] >= len(limits)).any():
             raise Unreadable("the tree: a node of an unknown kind")
         for kind, limit in enumerate(limits):

@@ -4,7 +4,7 @@ import { makeHeader, makeNodes, makeTile } from "./format/fixtures";
 import { commandOf, isMeant, type Command, type Focus } from "./keyboard";
 import { searchLines, searchNames, searchRanks } from "./search";
 import { MOST_CHARACTERS, nameUnreadable, readState, WHOLE } from "./state";
-import { findCollectives, findGaps } from "./tree/gaps";
+import { findCollectives, findGaps, findThreads } from "./tree/gaps";
 import { childrenOf, groupChildren, groupName } from "./tree/groups";
 import { readOpened, writeOpened } from "./tree/opened";
 import { around, pan, ticks, toNs, toPixel, zoom } from "./view";
@@ -187,6 +187,17 @@ test("children, waits for other threads' collectives and the rest add up to thei
   ]);
   expect(findGaps(nodes, [2], children, [], "self").map(({ gap, total }) => [gap, total])).toEqual([["self", 30]]);
   expect(findCollectives(header, [makeTile(3, [[1, 380, 520, 0, 1]])])).toEqual([]);
+});
+
+test("what another thread did is told from the time of the first one", () => {
+  // An iteration, its mark with an operator of the first thread, and thread 78 with a row of its own.
+  const nodes = makeNodes([[-1, 0, 0, 0, 1000], [0, 2, 0, 0, 1000], [1, 2, 1, 0, 300], [0, 3, 1, 400, 500], [3, 2, 1, 400, 500]]);
+  const header = makeHeader();
+  const children = childrenOf(nodes);
+  const threads = findThreads({ ...header, tracks: { ...header.tracks, main: -1 } }, nodes, children);
+  const gaps = (node: number, self: string) => findGaps(nodes, [node], children, threads, self).map(({ gap, total }) => [gap, total]);
+  expect(gaps(1, "self")).toEqual([["self", 200], ["while thread 78 worked", 500]]);
+  expect(gaps(0, "nothing recorded")).toEqual([]);
 });
 
 test("waits that coarse tiles hide are there as soon as the view has finer tiles", () => {

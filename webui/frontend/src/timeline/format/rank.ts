@@ -49,6 +49,9 @@ export interface RankHeader {
   nodes: { block: Block; count: number; left_out: number };
 }
 
+/** What a node of the tree is, as its column `kind` says. */
+export const NODE = { iteration: 0, stage: 1, row: 2, thread: 3 } as const;
+
 /** Rows of a tile by lane and start, times from the rank's origin; the first `carried` rows began before the tile. */
 export interface Tile {
   rows: number;
@@ -181,7 +184,8 @@ export function readTile(header: RankHeader, level: number, number: number, data
 /** The tree from its inflated bytes. Throws Unreadable. */
 export function readNodes(header: RankHeader, data: Uint8Array): NodeColumns {
   const nodes = readPlanes(data, header.nodes.count, NODE_TYPES) as unknown as NodeColumns;
-  const limits = [header.iterations.index.length, header.stage_pieces.stage.length, header.names.text.length];
+  const { iterations, stage_pieces: stages, names, tracks } = header;
+  const limits = [iterations.index.length, stages.stage.length, names.text.length, tracks.kind.length];
   for (let node = 0; node < header.nodes.count; node++) {
     const limit = limits[nodes.kind[node]!];
     const parent = nodes.parent[node]!;

@@ -4,8 +4,9 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { Name } from "@/parts/Name";
 import { formatDuration } from "@/units/durations";
-import type { NodeColumns, RankHeader } from "../format/rank";
-import { findGaps, type Collective } from "./gaps";
+import { NODE, type NodeColumns, type RankHeader } from "../format/rank";
+import { trackLabel } from "../layout/bands";
+import { findGaps, findThreads, inOrder, type Meanwhile } from "./gaps";
 import { childrenOf, groupChildren, groupName, type TreeNode } from "./groups";
 import { lineKey, readOpened, writeOpened } from "./opened";
 
@@ -16,7 +17,7 @@ interface Props {
   /** Below this share of their parent nodes are grouped. */
   share: number;
   /** Of threads that do not train: what the training threads may wait for. */
-  collectives: readonly Collective[];
+  collectives: readonly Meanwhile[];
   /** The lines that are open when the tree appears (opened.ts); undefined for the first iteration. */
   opened: string | undefined;
   /** Is told the lines that are open whenever the reader changes them. */
@@ -47,7 +48,9 @@ export function TreeGrid({ rank, header, nodes, share, collectives, opened, onOp
   const [open, setOpen] = useState<ReadonlySet<string>>(() => readOpened(opened ?? `${children.get(-1)?.[0] ?? 0}`));
   const [at, setAt] = useState(0);
   const scroll = useRef<HTMLDivElement>(null);
-  const lines = useMemo(() => listLines(header, nodes, children, share, open, collectives), [header, nodes, children, share, open, collectives]);
+  const threads = useMemo(() => findThreads(header, nodes, children), [header, nodes, children]);
+  const others = useMemo(() => inOrder([...collectives, ...threads]), [collectives, threads]);
+  const lines = useMemo(() => listLines(header, nodes, children, share, open, others), [header, nodes, children, share, open, others]);
   const rows = useVirtualizer({
     count: lines.length,
     getScrollElement: () => scroll.current,
@@ -70,7 +73,7 @@ export function TreeGrid({ rank, header, nodes, share, collectives, opened, onOp
     rows.scrollToIndex(next);
   };
   const show = ({ group }: Line) => {
-    const isEvent = group.members.length === 1 && nodes.kind[group.node] === 2;
+    const isEvent = group.members.length === 1 && nodes.kind[group.node] === NODE.row;
     if (isEvent) onChoose(group.start, group.duration, nodes.item[group.node]!);
     else onGo(group.start, group.duration);
   };
@@ -115,7 +118,7 @@ export function TreeGrid({ rank, header, nodes, share, collectives, opened, onOp
           {rows.getVirtualItems().map((item) => {
             const line = lines[item.index]!;
             const { of } = line;
-            const isRow = nodes.kind[line.group.node] === 2;
+            const isRow = nodes.kind[line.group.node] === NODE.row;
             return (
               // Keys are the grid's: it has the focus, and names the line that is current.
               // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
@@ -171,38 +174,39 @@ function listLines(
   children: Map<number, number[]>,
   share: number,
   open: ReadonlySet<string>,
-  collectives: readonly Collective[],
+  others: readonly Meanwhile[],
 ): Line[] {
   const lines: Line[] = [];
   const stageOf = (node: number) => header.stage_pieces.stage[nodes.item[node]!]!;
-  const walk = (groups: TreeNode[], of: number, level: number, above: string) => {
+  const walk = (groups: TreeNode[], of: number, level: number, above: string, onOther: boolean) => {
     const longest = findLongest(nodes, groups);
     groups.forEach((group, index) => {
       const isGroup = group.members.length > 1;
       const key = group.gap ? `${above}/${group.gap}` : lineKey(group);
-      const opens = !group.gap && ((isGroup && nodes.kind[group.node] !== 1) || group.members.some((node) => children.has(node)));
+      const opens = !group.gap && ((isGroup && nodes.kind[group.node] !== NODE.stage) || group.members.some((node) => children.has(node)));
       lines.push({ key, level, group, of, opens, longest: longest.has(group), place: index + 1, size: groups.length });
       if (!open.has(key)) return;
-      const isStage = nodes.kind[group.node] === 1;
+      const isStage = nodes.kind[group.node] === NODE.stage;
+      const isOther = onOther || nodes.kind[group.node] === NODE.thread;
       const inside = group.members.flatMap((node) => children.get(node) ?? []);
       const inner = isGroup && !isStage
         ? group.members.flatMap((node) => groupChildren(nodes, 0, [node], 0, stageOf))
         : [
             ...groupChildren(nodes, group.total, inside, share, stageOf),
-            ...findGaps(nodes, group.members, children, collectives, nodes.kind[group.node] === 2 ? "self" : "nothing recorded"),
+            ...findGaps(nodes, group.members, children, isOther ? [] : others, nodes.kind[group.node] === NODE.row ? "self" : "nothing recorded"),
           ];
-      walk(inner, isGroup && !isStage ? of : group.total, level + 1, key);
+      walk(inner, isGroup && !isStage ? of : group.total, level + 1, key, isOther);
     });
   };
-  walk(groupChildren(nodes, 0, children.get(-1) ?? [], 0, stageOf), 0, 0, "");
+  walk(groupChildren(nodes, 0, children.get(-1) ?? [], 0, stageOf), 0, 0, "", false);
   return lines;
 }
 
 /** Of each kind the longest, where there are several: a mark of a whole iteration does not compete with its stages. */
 function findLongest(nodes: NodeColumns, groups: TreeNode[]): Set<TreeNode> {
   const found = new Set<TreeNode>();
-  for (const kind of [0, 1, 2]) {
-    const like = groups.filter((group) => (group.gap ? 2 : nodes.kind[group.node]) === kind);
+  for (const kind of Object.values(NODE)) {
+    const like = groups.filter((group) => (group.gap ? NODE.row : nodes.kind[group.node]) === kind);
     if (like.length > 1) found.add(like.reduce((most, group) => (group.total > most.total ? group : most)));
   }
   return found;
@@ -210,8 +214,9 @@ function findLongest(nodes: NodeColumns, groups: TreeNode[]): Set<TreeNode> {
 
 export function nodeName(header: RankHeader, nodes: NodeColumns, node: number): string {
   const item = nodes.item[node]!;
-  if (nodes.kind[node] === 0) return `iteration ${header.iterations.index[item]}`;
-  if (nodes.kind[node] === 1) return header.stages[header.stage_pieces.stage[item]!]!.replace("_", " ");
+  if (nodes.kind[node] === NODE.iteration) return `iteration ${header.iterations.index[item]}`;
+  if (nodes.kind[node] === NODE.thread) return trackLabel(header, item);
+  if (nodes.kind[node] === NODE.stage) return header.stages[header.stage_pieces.stage[item]!]!.replace("_", " ");
   return header.names.short[item] || header.names.text[item]!;
 }
 

@@ -5,7 +5,7 @@
  * inside is fetched with the view of its span.
  */
 
-import type { NodeColumns } from "../format/rank";
+import { NODE, type NodeColumns } from "../format/rank";
 
 export interface TreeNode {
   /** Number of the node, or the first one of a group. */
@@ -44,23 +44,23 @@ export function groupChildren(
 ): TreeNode[] {
   const stages = new Map<number, number[]>();
   for (const node of children) {
-    if (nodes.kind[node] !== 1) continue;
+    if (nodes.kind[node] !== NODE.stage) continue;
     const pieces = stages.get(stageOf(node));
     if (pieces) pieces.push(node);
     else stages.set(stageOf(node), [node]);
   }
-  const rest = children.filter((node) => nodes.kind[node] !== 1);
+  const rest = children.filter((node) => nodes.kind[node] !== NODE.stage);
   return [...[...stages.values()].map((pieces) => treeNode(nodes, pieces)), ...groupRuns(nodes, parentNs * share, rest)];
 }
 
 function groupRuns(nodes: NodeColumns, least: number, children: number[]): TreeNode[] {
   const groups: { members: number[]; small: boolean }[] = [];
   for (const node of children) {
-    const isRow = nodes.kind[node] === 2;
+    const isRow = nodes.kind[node] === NODE.row;
     const small = isRow && nodes.duration_ns[node]! < least;
     const last = groups.at(-1);
     const before = last?.members.at(-1);
-    const sameName = before !== undefined && isRow && nodes.kind[before] === 2 && nodes.item[before] === nodes.item[node];
+    const sameName = before !== undefined && isRow && nodes.kind[before] === NODE.row && nodes.item[before] === nodes.item[node];
     if (last && ((small && last.small) || (sameName && last.small === small))) last.members.push(node);
     else groups.push({ members: [node], small });
   }
