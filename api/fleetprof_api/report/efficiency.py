@@ -12,6 +12,10 @@ from msgspec import Meta
 from fleetprof_api.report.report_tables import Ns
 
 HiddenWork = Literal["graphs", "fused"]
+HiddenWorks = Annotated[
+    list[HiddenWork],
+    Meta(description="work that no operator tells of: replayed CUDA graphs, products in fused kernels"),
+]
 
 
 class TypeFlops(msgspec.Struct, kw_only=True, frozen=True):
@@ -30,10 +34,7 @@ class RankFlops(msgspec.Struct, kw_only=True, frozen=True):
     unknown_operators: Annotated[
         int, Meta(description="per iteration: matrix products and the like whose shapes do not tell theirs", ge=0)
     ] = 0
-    hidden: Annotated[
-        list[HiddenWork],
-        Meta(description="work that no operator tells of: replayed CUDA graphs, products in fused kernels"),
-    ] = []
+    hidden: HiddenWorks = []
     single_precision: Annotated[
         Literal["float32", "tfloat32"],
         Meta(description="what float32 products ran as: tfloat32 where a kernel's name says so"),
@@ -63,4 +64,4 @@ class Efficiency(msgspec.Struct, kw_only=True, frozen=True):
         int | None, Meta(description="of the operations, again in backward; null: no iteration was marked")
     ] = None
     unknown_operators: Annotated[int, Meta(description="per iteration, of all ranks the most", ge=0)] = 0
-    hidden: list[HiddenWork] = []
+    hidden: HiddenWorks = []
