@@ -93,7 +93,7 @@ class ThreadColumns(msgspec.Struct, kw_only=True):
     """The training thread around the window, as the agent in its process sampled it. Shape: equal lengths.
 
     Counters count since the process began: differences count. Sources: sys._current_frames(),
-    /proc/self/task/*/schedstat (proc(5)), clock_gettime(2), getrusage(2).
+    /proc/self/task/*/schedstat and /proc/self/statm (proc(5)), clock_gettime(2), getrusage(2).
     """
 
     at_unix_ns: list[int] = []
@@ -103,6 +103,7 @@ class ThreadColumns(msgspec.Struct, kw_only=True):
     process_ran_ns: list[int | None] = []  # all threads of the process on a core
     process_waited_ns: list[int | None] = []  # all threads of the process waiting for a core, summed
     involuntary_switches: list[int | None] = []  # of the process
+    own_memory_bytes: list[int | None] = []  # of the process: resident, without files' pages and shared memory
 
 
 class RankSamples(msgspec.Struct, kw_only=True):

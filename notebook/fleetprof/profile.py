@@ -104,7 +104,7 @@ class Profile:
     def _first_findings(self) -> list[tuple[str, str]]:
         """(gain, message) of those worth most."""
         return [
-            (share(finding.gain_permille, 1000), say_finding(finding))
+            (share(finding.gain_permille, 1000) if finding.gain_permille else "-", say_finding(finding))
             for finding in self.report.findings[:_MOST_FINDINGS]
         ]
 

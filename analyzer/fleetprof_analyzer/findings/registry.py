@@ -15,6 +15,7 @@ from fleetprof_analyzer.findings import (
     data_loading,
     exposed_communication,
     exposed_copies,
+    growing_memory,
     known_causes,
     launch_bound,
     long_iterations,
@@ -41,6 +42,7 @@ RULES: Final[tuple[FindingRule, ...]] = (
     data_loading.ON_HOST,
     python.ON_HOST,
     cpu_contention.RULE,
+    growing_memory.RULE,
     *known_causes.RULES,
 )
 """All but the finding of the straggler verdict, which is one of the report and not of a kind of ranks."""

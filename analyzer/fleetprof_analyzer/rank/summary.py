@@ -21,6 +21,7 @@ from fleetprof_analyzer.rank.causes.registry import find_known_causes
 from fleetprof_analyzer.rank.communication.extraction import summarise_operations
 from fleetprof_analyzer.rank.efficiency.rank_flops import measure_flops
 from fleetprof_analyzer.rank.host.marks import HostMarks, read_marks
+from fleetprof_analyzer.rank.host.memory_growth import measure_memory_growth
 from fleetprof_analyzer.rank.host.track import read_track
 from fleetprof_analyzer.rank.iterations import NO_PAUSES, Iterations, RecordingTerms, find_iterations
 from fleetprof_analyzer.rank.measures.breakdown import (
@@ -207,6 +208,7 @@ def summarise(
         sample_energy_uj=energies.per_sample_uj(None if samples is None else samples.samples_per_iteration),
         world_size=(None if samples is None else samples.world_size) or trace.metadata.world_size,
         memory=find(RankSection.MEMORY, lambda: measure_memory(trace.memory)).otherwise([]),
+        memory_growth=find(RankSection.MEMORY, lambda: measure_memory_growth(trace, samples, iterations)).or_none(),
         data_loading_ns=find(RankSection.LOADING, lambda: measure_data_loading(trace, marks.loading)).or_none(),
         idle_places=find(
             RankSection.IDLE_PLACES, lambda: list_idle_places(trace, works.value, calls.value, idle.value, track)

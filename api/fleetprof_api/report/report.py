@@ -22,7 +22,13 @@ from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.heterogeneity import Heterogeneity
 from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.module_tree import ModuleTree
-from fleetprof_api.report.rank_tables import DeviceWorkStatistics, KnownCause, MemoryPeak, OperatorLaunches
+from fleetprof_api.report.rank_tables import (
+    DeviceWorkStatistics,
+    KnownCause,
+    MemoryGrowth,
+    MemoryPeak,
+    OperatorLaunches,
+)
 from fleetprof_api.report.report_tables import (
     CommunicationStatistics,
     CopyStatistics,
@@ -202,6 +208,9 @@ class Rank(msgspec.Struct, kw_only=True, frozen=True):
     memory: Annotated[
         list[MemoryPeak], Meta(description="by device; empty where the trace has no events of PyTorch's allocators")
     ] = []
+    memory_growth: Annotated[
+        MemoryGrowth | None, Meta(description="null: it does not grow, or samples and trace do not tell")
+    ] = None
     device_work: Annotated[
         list[DeviceWorkStatistics], Meta(description="this rank's own: each class of work, then its longest kernels")
     ] = []

@@ -33,7 +33,7 @@ WAKE_NS = 65_000
 SLOWER_AT = (300, 450)
 LONGEST_LOOK_AHEAD_NS = SECOND_NS // 10
 STEPS_BEFORE = 2  # sampled before the window, so that its first iteration is whole
-ROWS_PER_CHUNK = 150  # 120 bytes each at the most: below 32 KiB
+ROWS_PER_CHUNK = 150  # 140 bytes each at the most: below 32 KiB
 COLUMNS = (
     "at_unix_ns",
     "stack",
@@ -42,6 +42,7 @@ COLUMNS = (
     "process_ran_ns",
     "process_waited_ns",
     "involuntary_switches",
+    "own_memory_bytes",
 )
 
 Send = Callable[..., bool]

@@ -211,7 +211,7 @@ def test_texts_stacks_and_numbers_are_bounded_and_fit_their_datagrams() -> None:
 
 def test_a_full_message_of_samples_fits_its_datagram() -> None:
     sent = Sent()
-    schedule: Any = SimpleNamespace(read=lambda: (2**63 - 1,) * 5, close=lambda: None, cores={})
+    schedule: Any = SimpleNamespace(read=lambda: (2**63 - 1,) * 6, close=lambda: None, cores={})
     samples = ThreadSamples(WINDOW, 5, schedule, STEP_NS, lambda _: stack_of("f"))
     while not samples.is_over:
         samples.tick(samples.due, WINDOW["first_step"])
@@ -228,16 +228,36 @@ def test_the_kernels_account_of_this_thread() -> None:
     schedule = SchedulerFigures(threading.get_native_id(), None, clock=lambda: now[0] + next(times))
     first = schedule.read()
     sum(range(300_000))
-    assert schedule.read() == (None,) * 5, "it has just been read"
+    assert schedule.read() == (None,) * 6, "it has just been read"
     now[0] += EVERY_NS
     second = schedule.read()
     schedule.close()
     assert None not in first[:3]
     assert all(later > earlier for earlier, later in zip(first[::2][:2], second[::2][:2], strict=True))  # type: ignore[operator]
     assert first[3] is not None
+    assert first[5] is not None
+    assert first[5] > 1 << 20
     assert second[3] is None, "the sum over all threads is seldom made"
     now[0] += EVERY_NS
     assert schedule.read()[:2] == (None, None)
+
+
+@pytest.mark.parametrize(("statm", "pages"), [
+    ("5000 900 300 1 0 400 0\n", 600),
+    ("5000 900\n", None),
+    ("nonsense", None),
+    ("", None),
+])  # fmt: skip
+def test_its_own_memory_is_what_is_resident_without_what_it_shares(
+    tmp_path: Path, statm: str, pages: int | None
+) -> None:
+    for name, text in {"task/1/schedstat": "1 2 3", "statm": statm}.items():
+        (tmp_path / "self" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "self" / name).write_text(text)
+    schedule = SchedulerFigures(1, None, proc=str(tmp_path))
+    assert schedule.read()[5] == (None if pages is None else pages * os.sysconf("SC_PAGE_SIZE"))
+    schedule.close()
+    assert schedule.read() == (None,) * 6
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from fleetprof_analyzer.findings.data_loading import DataLoading, HostLoading
 from fleetprof_analyzer.findings.exposed_communication import ExposedCommunication
 from fleetprof_analyzer.findings.exposed_copies import ExposedCopies
 from fleetprof_analyzer.findings.finding import FindingFacts
+from fleetprof_analyzer.findings.growing_memory import GrowingMemory
 from fleetprof_analyzer.findings.held_up import HeldUp
 from fleetprof_analyzer.findings.idle_device import IdleDevice
 from fleetprof_analyzer.findings.known_causes import ProvenCause
@@ -26,8 +27,10 @@ from fleetprof_analyzer.findings.waiting import Waiting
 from fleetprof_analyzer.job.stragglers.causes.explanation import PARTS, PARTS_ON_HOST
 from fleetprof_analyzer.views.text import capital
 from fleetprof_api.report.code_place import PlaceInCode
+from fleetprof_api.report.rank_tables import MemoryGrowth
 from fleetprof_api.report.report_tables import IdlePlace
 from fleetprof_api.report.stragglers import Cause, Evidence, LateHost, Straggler, Stragglers
+from msgspec.structs import replace
 
 HERE = PlaceInCode(file="/home/me/train.py", line=41, function="read_batch")
 PACKAGE = PlaceInCode(file="/home/me/data/__init__.py", line=7, function="<module>")
@@ -48,6 +51,9 @@ COLLECTED = Evidence(measure="runs of the collector", value=9, usual=0, unit=TIM
 PAUSED = Evidence(measure="pauses in which no thread of the host did anything", value=9, usual=0, unit=TIME)
 ONE_CORE = Evidence(measure="cores that it may use", value=1, usual=4, unit="cores")
 FOUR_CORES = Evidence(measure="cores that it may use", value=4, usual=4, unit="cores")
+GROWTH = MemoryGrowth(
+    of="process", bytes_per_iteration=4 << 20, grown_steps=10, steps=11, first_bytes=400 << 20, last_bytes=444 << 20
+)
 EIGHT_THREADS = Evidence(measure="threads of PyTorch", value=8, usual=8, unit="threads")
 
 
@@ -247,6 +253,10 @@ BETWEEN = IdlePlace(kind="python", time_ns=1, count=1, after="aten::mm", before=
     (HostSilence(None, 1), "The training thread runs no operator"),
     (HostSilence(("a", "b"), 2), "The training threads of all ranks run no operator, most of it between a and b"),
     (WaitsForCores(1), "The training thread waits for a core, though ready to run"),
+    (GrowingMemory(GROWTH), "Memory of the training process grows by 4.0 MiB an iteration, beyond what recording takes "
+     "(in 10 of 11): from 400 MiB to 444 MiB"),
+    (GrowingMemory(replace(GROWTH, of="cuda:1")), "Memory of PyTorch's allocator on cuda:1 grows by 4.0 MiB an "
+     "iteration (in 10 of 11): from 400 MiB to 444 MiB"),
     (FullHosts(990, 1), "All cores of the rank's host are busy (99 %), and iterations differ in length; whether the "
      "training threads wait for a core was not sampled"),
     (ExposedCommunication("not_known"), "No computation hides the communication"),
@@ -291,6 +301,12 @@ OTHERS: list[tuple[FindingFacts, str]] = [
     (FullHosts(990, 4),
      "run fewer ranks, threads (OMP_NUM_THREADS) and other programs on these cores; a capture of more iterations "
      "samples the training threads, unless it is told not to (--thread-samples Never)"),
+    (GrowingMemory(GROWTH),
+     "keep numbers of past iterations (loss.item(), .detach()) and not tensors, each of which keeps its graph, and "
+     "bound caches and lists; tracemalloc shows the lines that allocated what Python holds"),
+    (GrowingMemory(replace(GROWTH, of="cuda:1")),
+     "keep numbers of past iterations (loss.item(), .detach()) and not tensors, each of which keeps its graph, and "
+     "bound caches and lists; torch.cuda.memory._record_memory_history() shows the lines that allocated what is held"),
     (SomeLongIterations([10, 20, 30], 30, 5.0, 10, None, place=HERE),
      "look at train.py:41 read_batch (evaluation, a checkpoint, logging?): do it less often, or on another thread or "
      "in another process"),

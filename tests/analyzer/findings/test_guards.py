@@ -13,6 +13,7 @@ from fleetprof_analyzer.findings.cpu_contention import FULL_HOSTS, UNEVEN_ITERAT
 from fleetprof_analyzer.findings.data_loading import HOST_LOADING, DataLoading
 from fleetprof_analyzer.findings.exposed_copies import EXPOSED_COPIES
 from fleetprof_analyzer.findings.finding import UNEVEN
+from fleetprof_analyzer.findings.growing_memory import GROWING_MEMORY
 from fleetprof_analyzer.findings.held_up import HELD_UP
 from fleetprof_analyzer.findings.idle_device import MOST_OF_A_PLACE, PART_OF_A_PLACE
 from fleetprof_analyzer.findings.launch_bound import LaunchBound
@@ -30,7 +31,7 @@ from fleetprof_analyzer.views.guard_list import GUARDS
 from fleetprof_analyzer.views.words.finding_words import say_finding
 from fleetprof_api.report.findings import PartOfTime
 from fleetprof_api.report.idle_causes import IdleCauses
-from fleetprof_api.report.rank_tables import KnownCause
+from fleetprof_api.report.rank_tables import KnownCause, MemoryGrowth
 from fleetprof_api.report.report import Iteration, KindTotal, Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import (
     CommunicationStatistics,
@@ -141,6 +142,12 @@ def proven(permille: int) -> Report:
     return job(idle={"waiting": 500}, idle_=500, rank={"iterations": iterations, "causes": causes})
 
 
+def growing(permille: int) -> Report:
+    grown = MemoryGrowth(of="process", bytes_per_iteration=4 << 20, grown_steps=permille, steps=1000, first_bytes=1,
+                         last_bytes=1 << 30)  # fmt: skip
+    return job(rank={"memory_growth": grown})
+
+
 class Case(NamedTuple):
     """`build` makes a report whose figure is so many permille of the whole; `words` are the guard's, `below` too."""
 
@@ -187,6 +194,7 @@ CASES: dict[str, Case] = {
         lambda permille: sent(rows=[reduced(count=permille // 100)]), "send fewer and larger messages",
         "what runs beside the longest",
     ),
+    GROWING_MEMORY.place: Case(growing, "memory of the training process grows by 4.0 MiB an iteration"),
     EXPOSED_COPIES.place: Case(lambda permille: job(exposed_memory=permille), "nothing hides copies"),
     WAITS_ON_DEVICE.place: Case(
         late_on_device, "waits for its device, which does not begin work that is launched", "its host code"

@@ -36,6 +36,7 @@ class WrittenLoop:
     looks: list[tuple[float, tuple[CodePlace, ...]]] = field(default_factory=list)
     collections_ms: list[tuple[float, float]] = field(default_factory=list)
     has_samples: bool = True
+    memory_ms: list[tuple[float, int]] = field(default_factory=list)  # bytes of the process, beside a look of the loop
 
     def __post_init__(self) -> None:
         for number in range(self.iterations):
@@ -86,7 +87,8 @@ class WrittenLoop:
     def samples(self) -> RankSamples | None:
         if not self.has_samples:
             return None
-        looks = sorted(self.looks, key=lambda look: look[0])
+        memory = dict(self.memory_ms)
+        looks = sorted([*self.looks, *((at, (TRAIN,)) for at in memory)], key=lambda look: look[0])
         places = list(dict.fromkeys(place for _, stack in looks for place in stack))
         stacks = list(dict.fromkeys(stack for _, stack in looks))
         return RankSamples(
@@ -94,7 +96,9 @@ class WrittenLoop:
             places=places,
             stacks=[[places.index(place) for place in stack] for stack in stacks],
             thread=ThreadColumns(
-                at_unix_ns=[_unix_ns(at) for at, _ in looks], stack=[stacks.index(stack) for _, stack in looks]
+                at_unix_ns=[_unix_ns(at) for at, _ in looks],
+                stack=[stacks.index(stack) for _, stack in looks],
+                own_memory_bytes=[memory.get(at) for at, _ in looks],
             ),
             collections=CollectionColumns(
                 start_unix_ns=[_unix_ns(at) for at, _ in self.collections_ms],

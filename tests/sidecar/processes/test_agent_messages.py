@@ -66,6 +66,7 @@ THREAD = {
     "process_ran_ns": [1, 1],
     "process_waited_ns": [None, None],
     "involuntary_switches": [0, 4],
+    "own_memory_bytes": [None, 4096],
     "usable_cores": 2,
     "cpu_limit_millicores": None,
     "torch_threads": 1,

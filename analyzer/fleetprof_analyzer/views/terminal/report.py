@@ -125,7 +125,8 @@ def _findings(report: Report, width: int) -> list[str]:
     lines = ["What is worth doing, and how much of the time it can save at most"] if report.findings else []
     for finding in report.findings:
         advice = f". Try: {plain(finding.advice, 300)}" if finding.advice else ""
-        text = f"{share(finding.gain_permille, 1000):>7}  {say_finding(finding)}{advice}"
+        gain = share(finding.gain_permille, 1000) if finding.gain_permille else "-"
+        text = f"{gain:>7}  {say_finding(finding)}{advice}"
         lines += wrap(text, width, initial_indent="  ", subsequent_indent=" " * 11, break_on_hyphens=False)
     return lines
 
