@@ -42,7 +42,11 @@ REQUEST: Final = CustomResourceKind(
             'status.conditions[?(@.type=="Succeeded")].reason',
             "How the request stands, which is the reason of its Succeeded condition.",
         ),
-        ("Queue", "status.queuePosition", "Place in the queue while it waits for its turn; 1 comes next."),
+        (
+            "Queue",
+            "status.queuePosition",
+            "Place in the queue while it waits for its turn; 1 comes next of those that wait for the same.",
+        ),
         ("Age", "metadata.creationTimestamp", "Time since the request was made."),
     ),
     wide=(

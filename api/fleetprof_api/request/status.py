@@ -130,7 +130,10 @@ class Status(StatusPart):
     queue_position: int | None = Field(
         default=None,
         ge=1,
-        description="Place in the queue while the request waits for its turn: 1 comes next. Absent otherwise.",
+        description=(
+            "Place in the queue while the request waits for its turn; 1 comes next of those that wait for the same. "
+            "Absent otherwise."
+        ),
     )
     failures: list[FailedRanks] = Field(
         default=[],

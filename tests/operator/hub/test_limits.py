@@ -1,6 +1,8 @@
 """What one pod, one namespace and one address may take of the hub: the rules themselves, without a network."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,6 +59,48 @@ def test_a_bucket_gives_its_burst_and_then_its_rate() -> None:
 
 
 # ---------------------------------------------------------------- weights
+
+
+def training_process(number: int) -> pb.Process:
+    """What a sidecar says of a rank on a GPU."""
+    now = 1_795_859_400 * 10**9
+    return pb.Process(
+        process_id=f"{number}-0123456789ab",
+        pid=number,
+        rank=number,
+        local_rank=number % 8,
+        world_size=1024,
+        polls_kineto=True,
+        has_agent=True,
+        torch_version="2.15.0+cu128",
+        python_version="3.11.9",
+        device_kind="cuda",
+        device_name="NVIDIA H100 80GB HBM3",
+        first_seen_unix_ns=now,
+        last_poll_unix_ns=now,
+        poll_interval_ns=10**9,
+        memory_headroom_bytes=10**11,
+        step=pb.StepState(step=10**5, at_unix_ns=now, iteration_ns=10**8, steps_per_iteration=1),
+    )
+
+
+def test_as_many_fit_as_the_page_of_limits_says() -> None:
+    page = (Path(__file__).parents[3] / "docs/limits.md").read_text()
+    found = re.search(r"([0-9]+) pods with ([0-9]+) processes each\. 1 MiB per sidecar: ([0-9]+) processes", page)
+    assert found is not None
+    pods, each, most = map(int, found.groups())
+
+    def weigh(count: int) -> int:
+        registry = SidecarRegistry(HubSettings())
+        ranks = [training_process(number) for number in range(count)]
+        registry.connect(hello("s", "llama-workers-0-abcde", processes=ranks), Link(), 0)
+        return registry.holdings.total_bytes
+
+    assert pods <= HubSettings().max_namespace_bytes // weigh(each) < pods * 21 // 20
+    weigh(most)
+    with pytest.raises(OverBudget):
+        weigh(most * 21 // 20)
+
 
 MESSAGES = [
     pb.SidecarMessage(hello=hello("s", processes=processes(3), held=[pb.CaptureEvent(capture_id="c")] * 4)),
