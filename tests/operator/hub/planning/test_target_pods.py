@@ -302,14 +302,18 @@ async def test_a_sidecar_speaks_for_the_pod_of_its_token(
         await hub.close()
 
 
-async def test_a_pods_token_can_neither_submit_nor_list(ground: Any, kit: Any) -> None:
+async def test_a_pods_token_can_neither_submit_nor_list_nor_ask_for_stacks(ground: Any, kit: Any) -> None:
     hub = Hub(store=ground.store, authenticate=_Tokens())
     server = await serve(hub, "127.0.0.1:0", captures=False)
     try:
         async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-            with pytest.raises(grpc.aio.AioRpcError) as caught:
-                await CapturesStub(channel).List(pb.ListRequest(), metadata=(("authorization", "Bearer x"),))
-            assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+            stub, metadata = CapturesStub(channel), (("authorization", "Bearer x"),)
+            for call in (
+                stub.Submit(pb.SubmitRequest(), metadata=metadata),
+                stub.List(pb.ListRequest(), metadata=metadata),
+                stub.Stacks(pb.StacksRequest(), metadata=metadata),
+            ):
+                assert await call.code() is grpc.StatusCode.UNIMPLEMENTED
     finally:
         await server.stop()
         await hub.close()
