@@ -215,6 +215,7 @@ class Operator:
         return Patience(
             self._cluster,
             self._settings.sidecar_patience_seconds,
+            namespaces=self._settings.namespaces,
             serves=self._territory.serves,
             on_release=self._metrics.released_pods.inc,
             clock=time.time_ns,

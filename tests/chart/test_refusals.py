@@ -9,6 +9,7 @@ from harness.kubernetes.chart import (
     OIDC,
     PROXY,
     S3,
+    SHARD,
     VALUE_SETS,
     WEBUI,
     ValuesRefused,
@@ -88,8 +89,12 @@ IMPOSSIBLE = {
         ["sidecar.requireImage", "image.pullPolicy=IfNotPresent"],
     ),
     "an image that nobody looks for": (
-        (*NAMESPACED, "sidecar.requireImage=true"),
+        (*S3, "webhook.enabled=false", "sidecar.requireImage=true"),
         ["sidecar.requireImage", "webhook.enabled"],
+    ),
+    "an image on nodes that it may not see": (
+        (*SHARD, "sidecar.requireImage=true"),
+        ["sidecar.requireImage", "scope.cluster"],
     ),
     "an issuer without cert-manager": (
         (*S3, "tls.certManager.issuerRef.name=a"),

@@ -87,6 +87,12 @@ CERTIFICATES: Rights = {("secrets", "get patch", "fleetprof-tls")}
             | {"fleetprof-operator-own": OWN},
         ),
         (
+            "a shard",
+            {f"{team}/fleetprof-operator": GO_ON for team in ("team-a", "team-b")}
+            | {f"{team}/fleetprof-operator-lease": LEASE for team in ("team-a", "team-b")}
+            | {"fleetprof-operator-own": OWN, "fleetprof-operator-guard": GUARD},
+        ),
+        (
             "owners",
             {
                 "fleetprof-operator": GO_ON | LEASES | TOKENS | GUARD | {("pipelines.example.com", "get", "")},

@@ -1,14 +1,16 @@
 """Whose pods the webhook is asked about, and what happens when it does not answer."""
 
 import re
+from typing import Any
 
 import pytest
 from fleetprof_api import pods
-from harness.kubernetes.chart import NAMESPACE, VALUE_SETS, matches, render
+from harness.kubernetes.chart import NAMESPACE, S3, SHARD, VALUE_SETS, matches, render
 
 pytestmark = pytest.mark.helm
 
 
+EVERYTHING: dict[str, Any] = {"matchExpressions": []}
 ON, OFF = {"fleetprof.io/inject": "true"}, {"fleetprof.io/inject": "false"}
 
 
@@ -37,6 +39,32 @@ def test_the_webhook_is_asked_once_about_a_labelled_pod_and_never_about_others(
         and matches(webhook["objectSelector"], pod)
     ]
     assert len(names) == calls
+
+
+@pytest.mark.parametrize(
+    ("namespace", "of"),
+    [("team-c", ["cluster"]), ("team-a", ["shard"]), ("team-b", ["shard"]), ("kube-system", [])],
+)
+def test_a_shard_s_webhook_is_asked_about_its_own_namespaces(namespace: str, of: list[str]) -> None:
+    """Beside a release for the whole cluster, which is told to leave them alone."""
+    releases = {"cluster": (*S3, "webhook.excludedNamespaces={team-a,team-b}"), "shard": SHARD}
+    calls = [
+        (name, webhook["rules"][0]["resources"][0])
+        for name, values in releases.items()
+        for webhook in render(values).one("MutatingWebhookConfiguration", "fleetprof")["webhooks"]
+        if matches(webhook.get("namespaceSelector", EVERYTHING), ON | {"kubernetes.io/metadata.name": namespace})
+        and matches(webhook.get("objectSelector", EVERYTHING), {})
+    ]
+    assert [name for name, resource in calls if resource == "pods"] == of
+    # Who asks is noted by both, in the same words.
+    noted = [name for name, resource in calls if resource == "profilerequests"]
+    assert noted == (["cluster", "shard"] if of == ["shard"] else ["cluster"])
+
+
+def test_a_shard_s_webhook_reads_quotas_of_its_own_namespaces_alone() -> None:
+    objects = render(SHARD)
+    roles = {key for kind in ("Role", "ClusterRole") for key in objects.of_kind(kind) if key.endswith("-webhook")}
+    assert roles == {"team-a/fleetprof-webhook", "team-b/fleetprof-webhook"}
 
 
 def test_the_requester_is_asked_about_by_the_name_that_the_webhook_writes() -> None:

@@ -43,6 +43,15 @@
 {{- .Values.scope.namespaces | default (list .Release.Namespace) | sortAlpha | toJson -}}
 {{- end }}
 
+{{/* Where the webhook is asked, as an expression of a selector of namespaces; empty: everywhere. */}}
+{{- define "fleetprof.webhookPlaces" -}}
+{{- if not .Values.scope.cluster -}}
+- key: kubernetes.io/metadata.name
+  operator: In
+  values: {{ include "fleetprof.namespaces" . }}
+{{- end -}}
+{{- end }}
+
 {{/*
 What our own ServiceMonitor writes into the label `job`. A Service's name and a label's value hold no "/", and before it
 stands the scraped namespace, so that no other namespace's monitor has this name unless it writes labels itself.

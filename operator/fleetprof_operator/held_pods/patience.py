@@ -1,13 +1,13 @@
 """How long pods wait for their sidecars: then each goes on without, and an Event and an annotation say why.
 
-Guarantees: one watch, of pods that are on a node and do not run yet; a pod is patched once; one that cannot be patched
-is tried again in the next turn, and said once. Rights: list, watch and patch pods, of which a policy of the API server
-leaves this patch alone; create events.
+Guarantees: one watch, or one of each namespace that is served, of pods that are on a node and do not run yet; a pod is
+patched once; one that cannot be patched is tried again in the next turn, and said once. Rights: list, watch and patch
+pods, of which a policy of the API server leaves this patch alone; create events.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
@@ -25,13 +25,17 @@ _CHANGED: Final = (404, 409, 422)  # gone, or no longer as we saw it
 
 
 class Patience:
-    """Let `run` run. `serves`: whether a pod is ours to care for; `on_release` is called for each that goes on."""
+    """Let `run` run. `namespaces`: where to look; empty: everywhere.
+
+    `serves`: whether a pod there is ours to care for; `on_release` is called for each that goes on.
+    """
 
     def __init__(
         self,
         cluster: Cluster,
         patience_s: int,
         *,
+        namespaces: Sequence[str],
         serves: Callable[[Mapping[str, Any]], bool],
         on_release: Callable[[], None],
         clock: Callable[[], int],
@@ -41,23 +45,27 @@ class Patience:
         self._serves = serves
         self._on_release = on_release
         self._clock = clock
-        self._pods: Listing[HeldPod | None] = Listing(cluster, "/api/v1/pods", _QUERY, keep=read_held, whole=True)
+        places = [f"/api/v1/namespaces/{one}/pods" for one in namespaces] or ["/api/v1/pods"]
+        self._pods: list[Listing[HeldPod | None]] = [
+            Listing(cluster, place, _QUERY, keep=read_held, whole=True) for place in places
+        ]
         self._refused = ""
 
     async def run(self) -> None:
         """Until cancelled."""
-        watching = asyncio.create_task(self._pods.run())
+        watching = [asyncio.create_task(pods.run()) for pods in self._pods]
         try:
             while True:
                 await asyncio.sleep(_TURN_S)
                 await self.release()
         finally:
-            watching.cancel()
+            for watch in watching:
+                watch.cancel()
 
     async def release(self) -> None:
         """One turn: every pod that has waited for too long goes on."""
         before = self._clock() - self._patience_s * 10**9
-        for held in list(self._pods.objects.values()):
+        for held in [held for pods in self._pods for held in pods.objects.values()]:
             if held is not None and held.since_unix_ns <= before and self._serves({"metadata": held.metadata}):
                 await self._release(held)
 

@@ -59,6 +59,7 @@ async def take_turns(server: ApiServer, after_s: int, until: Callable[[], bool])
     patience = Patience(
         cluster,
         120,
+        namespaces=[TEAM.rpartition("/")[2]],
         serves=lambda body: True,
         on_release=lambda: released.append(None),
         clock=lambda: time.time_ns() + after_s * SECOND_NS,

@@ -4,6 +4,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from fleetprof_api.choices import Collect
+
 PROGRAMS = Path(__file__).with_name("programs")
 SITE_PACKAGES = next(path for path in sys.path if path.endswith("site-packages"))
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
@@ -49,7 +51,7 @@ GROUPS: dict[str, list[Kind]] = {
         _ordinary(
             "ordinary-stacks",
             "all that a request may collect",
-            collect=("Shapes", "Stacks", "Modules", "Memory", "Flops"),
+            collect=tuple(each.value for each in Collect),
         ),
         _ordinary("ordinary-no-agent", "`fleetprof run --no-agent`", run=("--no-agent",)),
         *_rows(

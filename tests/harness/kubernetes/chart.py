@@ -20,6 +20,7 @@ NAMESPACE = "fleetprof-system"
 # Every switch of the chart, alone and in the sets that people use.
 S3 = ("store.s3.bucket=traces", "store.s3.region=eu-central-1")
 NAMESPACED = (*S3, "scope.cluster=false", "crds.enabled=false", "webhook.enabled=false")
+SHARD = (*S3, "scope.cluster=false", "crds.enabled=false", "scope.namespaces={team-a,team-b}")
 WEBUI = (*S3, "webui.enabled=true", "webui.url=https://ui.example")
 OIDC = (*WEBUI, "webui.oidc.issuerUrl=https://idp.example:8443/realm", "webui.oidc.clientId=fleetprof")
 PROXY = (
@@ -75,6 +76,7 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
     ),
     "namespaced": NAMESPACED,
     "two namespaces": (*NAMESPACED, "scope.namespaces={team-a,team-b}"),
+    "a shard": SHARD,
     "no webhook": (*S3, "webhook.enabled=false"),
     "no rights": (*S3, "rbac.create=false"),
     "owners": (*S3, "rbac.owners[0].apiGroup=example.com", "rbac.owners[0].resources={pipelines}"),

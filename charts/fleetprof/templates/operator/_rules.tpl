@@ -46,12 +46,16 @@
 - apiGroups: [authentication.k8s.io]
   resources: [tokenreviews]
   verbs: [create]
+{{- include "fleetprof.guardRule" . }}
+{{- end }}
+{{- end }}
+
+{{/* To read, and no more: since when is a requester's name what admission wrote? */}}
+{{- define "fleetprof.guardRule" -}}
 {{- with include "fleetprof.requesterGuard" . }}
-# To read, and no more: since when is a requester's name what admission wrote?
 - apiGroups: [admissionregistration.k8s.io]
   resources: [{{ dir . | base }}]
   resourceNames: [{{ base . }}]
   verbs: [get]
-{{- end }}
 {{- end }}
 {{- end }}

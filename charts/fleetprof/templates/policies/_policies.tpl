@@ -20,7 +20,7 @@ mutatingwebhookconfigurations/{{ include "fleetprof.name" . }}
 
 {{/* For how many seconds pods wait for their sidecar; empty: for good, as no policy bounds what else could be changed. */}}
 {{- define "fleetprof.sidecarPatience" -}}
-{{- if and .Values.sidecar.patienceSeconds .Values.scope.cluster (include "fleetprof.hasPolicies" .) -}}
+{{- if and .Values.sidecar.patienceSeconds (include "fleetprof.hasPolicies" .) -}}
 {{ .Values.sidecar.patienceSeconds | int64 }}
 {{- end -}}
 {{- end }}
