@@ -20,7 +20,7 @@ from fleetprof_store.base import Store, StoreError
 
 from fleetprof_operator.hub.access.authentication import Authenticator
 from fleetprof_operator.hub.access.call_refusals import CallRefusals
-from fleetprof_operator.hub.capture.arm_stage import is_hopeless
+from fleetprof_operator.hub.capture.arm_steps import is_hopeless
 from fleetprof_operator.hub.capture.environment import Analyze, CaptureEnvironment
 from fleetprof_operator.hub.capture.request_capture import RequestCapture
 from fleetprof_operator.hub.capture_registry import CaptureRegistry

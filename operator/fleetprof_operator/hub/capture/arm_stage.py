@@ -1,6 +1,7 @@
 """A request's first stage: waits for the target's ranks, plans one window for all of them and orders it.
 
-Resolving and planning are pure (`resolution`, `plan`); here is the patience around them.
+Resolving, deciding and planning are pure (`resolution`, `arm_steps`, `plan`); here is what they are asked, and what
+is done.
 
 Guarantees: a request waits for what may still come, with the reason in its status, and no longer than its deadline, or
 the grace that it gives to ranks that are missing; no rank is ordered that another request holds, and of those that wait
@@ -12,24 +13,31 @@ start is agreed on, once all ask again; where one did, the others have missed it
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from fleetprof_api.ledger import CanaryVerdict, LedgerEntry, RankState, Reason
 from fleetprof_api.process.version import VERSION
-from fleetprof_api.request import Conflict, Spec
 
+from fleetprof_operator.hub.capture.arm_steps import (
+    Look,
+    Memory,
+    StepKind,
+    decide,
+    find_pause_ns,
+    is_grace_over,
+    note_missing,
+    queue_for_place,
+)
 from fleetprof_operator.hub.capture.begin_permission import note_beginning
 from fleetprof_operator.hub.capture.canary_stage import CanaryOutcome, send_canary
-from fleetprof_operator.hub.capture.capture_state import CaptureState, PlaceState
+from fleetprof_operator.hub.capture.capture_state import CaptureState
 from fleetprof_operator.hub.ledger.outcome import summarize_failures
-from fleetprof_operator.hub.planning.first_steps import NO_STEP
 from fleetprof_operator.hub.planning.orders import build_release
-from fleetprof_operator.hub.planning.plan import find_obstacle, find_unsteady, make_plan
+from fleetprof_operator.hub.planning.plan import make_plan
 from fleetprof_operator.hub.planning.resolution import Resolution
 from fleetprof_operator.hub.planning.target_pods import LOOKING
 from fleetprof_operator.hub.planning.window_fit import NO_MEMORY, fit_window
-from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
-from fleetprof_operator.hub.submission import ALREADY, QUEUED, TOO_MANY
 
 MOST_PLANS: Final = 2
 _MISSED: Final = (Reason.TOO_LATE, Reason.NOT_POLLING, Reason.BUSY)
@@ -37,114 +45,78 @@ _MISSED: Final = (Reason.TOO_LATE, Reason.NOT_POLLING, Reason.BUSY)
 
 async def resolve_and_arm(state: CaptureState) -> bool:
     """Waits for the target and arms it. False when the request ended meanwhile."""
-    hub, spec = state.hub, state.request.spec
-    gather_until = others_since = 0
-    while True:
-        now = hub.clock()
-        if state.ledger.cancelled_unix_ns:
-            state.leave_queue()
-            sentence = f"cancelled by {state.ledger.cancelled_by} before any rank was asked"
-            state.book.conclude("False", "Cancelled", sentence, now)
-            return False
-        found = hub.resolve(state.request, state.ledger.namespace, state.ledger.uid)
-        state.looks_for_pods = found.reason == LOOKING
-        others_since = (others_since or now) if found.others else 0
-        if others_since and _is_grace_over(state, others_since, now):
-            found = hub.resolve(state.request, state.ledger.namespace, state.ledger.uid, without_missing=True)
-        holder = hub.find_holder(found.targets) if found.targets else ""
-        earlier = hub.find_earlier(state.ledger.uid, found.targets) if found.targets else ()
-        if holder or earlier:
-            gather_until = 0
-            first = holder or f"{earlier[0]} waits for the same ranks, and comes first"
-            if spec.conflict is Conflict.FAIL:
-                state.book.conclude("False", ALREADY, first, now)
+    hub, memory = state.hub, Memory()
+    while not state.ledger.cancelled_unix_ns:
+        look, memory = _look(state, memory)
+        step, memory = decide(look, memory)
+        if step.kind is StepKind.BEGIN and (no_place := hub.claim_place(state.ledger.uid, look.now_unix_ns)):
+            step = queue_for_place(look.spec, no_place)
+        match step.kind:
+            case StepKind.END:
+                state.end(step.reason, step.message, look.now_unix_ns)
                 return False
-            state.enter_queue(len(earlier) + bool(holder), found.targets)
-            reason, message = QUEUED, f"place {state.queue_position} in the queue for these ranks: {first}"
-        elif found.targets:
-            pending = _find_pending(state, found, now)
-            profiled = sum(target.process.busy for target in found.targets)
-            if profiled and now < state.deadline_unix_ns - hub.settings.gap_ns:
-                # Nobody else of ours holds them: an order would be given up after seconds, as the job's own wins.
-                pending, gather_until = f"{profiled} of {len(found.targets)} ranks {_say_busy(state, found)}", 0
-            gather_until = gather_until or now + hub.settings.gather_ns
-            is_ready = not pending or now >= min(gather_until, state.deadline_unix_ns)
-            if is_ready and (no_place := hub.claim_place(state.ledger.uid, now)):
-                if spec.conflict is Conflict.FAIL:
-                    state.book.conclude("False", TOO_MANY, no_place.message, now)
-                    return False
-                state.enter_queue(no_place.position, found.targets)
-                reason, message = QUEUED, f"place {no_place.position} in the queue: {no_place.message}"
-            else:
+            case StepKind.BEGIN:
+                match await _begin(state, look):
+                    case CanaryOutcome.ARM:
+                        state.wait_for(())
+                        return _arm(state, look.found, hub.clock())
+                    case CanaryOutcome.ENDED:
+                        return False
+                    case CanaryOutcome.LOOK_AGAIN:
+                        memory = replace(memory, gather_until_unix_ns=0)
+                continue
+            case StepKind.QUEUE:
+                state.enter_queue(step.position, look.found.targets)
+            case StepKind.GATHER:
                 state.leave_queue()
-                if is_ready:
-                    state.wait_for(found.targets)
-                    if not await note_beginning(state, found):
-                        if state.ledger.outcome:
-                            return False
-                        await state.wait(now + hub.settings.look_again_ns)
-                        continue
-                    if hub.find_holder(found.targets):
-                        continue  # another request has taken them while that was written
-                    match await send_canary(state, found):
-                        case CanaryOutcome.ARM if not hub.find_holder(found.targets):
-                            state.queued = frozenset()
-                            return _arm(state, found, hub.clock())
-                        case CanaryOutcome.ENDED:
-                            return False
-                    gather_until = 0
-                    continue
-                reason, message = "Gathering", pending
-        else:
-            state.leave_queue()
-            state.place = PlaceState.NONE
-            gather_until, state.queued = 0, frozenset()
-            reason, message = found.reason, found.message
-            deaf = found.deaf_since_unix_ns and now - found.deaf_since_unix_ns >= hub.settings.deaf_patience_ns
-            impatient = state.fails_fast and now >= state.patient_until_unix_ns
-            late = impatient and is_hopeless(found, spec, now, hub.settings)
-            if deaf or late or now >= state.deadline_unix_ns:
-                waited = "" if deaf or late else f" (until the deadline of {spec.active_deadline_seconds} s)"
-                state.book.conclude("False", found.reason, found.message + waited, now)
-                return False
-        if state.book.wait_for(reason, message, now):
-            state.note_change()
-        await state.wait(now + _find_pause_ns(state, found, now))
+            case StepKind.SEARCH:
+                state.let_go()
+        state.say(step.reason, step.message, look.now_unix_ns)
+        await state.wait(look.now_unix_ns + find_pause_ns(step, look.now_unix_ns - state.began_unix_ns, hub.settings))
+    sentence = f"cancelled by {state.ledger.cancelled_by} before any rank was asked"
+    state.end("Cancelled", sentence, hub.clock())
+    return False
 
 
-def _find_pause_ns(state: CaptureState, found: Resolution, now_unix_ns: int) -> int:
-    """Until the next look: the longer a request has waited for its job, the rarer it looks."""
-    settings = state.hub.settings
-    if found.targets and not state.queue_position:
-        return settings.look_again_ns
-    waited_ns = now_unix_ns - state.began_unix_ns
-    return max(settings.look_again_ns, min(settings.look_rarely_ns, waited_ns // 32))
+def _look(state: CaptureState, memory: Memory) -> tuple[Look, Memory]:
+    hub, ledger, spec, now = state.hub, state.ledger, state.request.spec, state.hub.clock()
+    found = hub.resolve(state.request, ledger.namespace, ledger.uid)
+    state.look_for_pods(found.reason == LOOKING)
+    memory = note_missing(memory, found, now)
+    if is_grace_over(memory, spec, now):
+        found = hub.resolve(state.request, ledger.namespace, ledger.uid, without_missing=True)
+    canary = ledger.canary
+    is_over = canary is not None and canary.verdict is CanaryVerdict.UNHARMED
+    look = Look(
+        now_unix_ns=now,
+        deadline_unix_ns=state.deadline_unix_ns,
+        spec=spec,
+        settings=hub.settings,
+        found=found,
+        holder=hub.find_holder(found.targets) if found.targets else "",
+        earlier=hub.find_earlier(ledger.uid, found.targets) if found.targets else (),
+        is_impatient=state.fails_fast and now >= state.standing.patient_until_unix_ns,
+        canary=canary.entry.process_id if is_over and canary is not None and canary.entry is not None else "",
+    )
+    return look, memory
 
 
-def _say_busy(state: CaptureState, found: Resolution) -> str:
-    """What ranks record that are busy. What a sidecar said last may be of the canary, which is over."""
-    canary = state.ledger.canary
-    if canary is None or canary.entry is None or canary.verdict is not CanaryVerdict.UNHARMED:
-        return "are being profiled by their job"
-    own = any(target.process.busy and target.process.process_id == canary.entry.process_id for target in found.targets)
-    return "still record, for the canary or for their job's own profiler" if own else "are being profiled by their job"
-
-
-def _is_grace_over(state: CaptureState, others_since_unix_ns: int, now_unix_ns: int) -> bool:
-    """Whether the request goes on without the ranks that have been missing since then."""
-    grace_s = state.request.spec.missing_ranks_grace_seconds
-    return grace_s is not None and now_unix_ns >= others_since_unix_ns + grace_s * SECOND_NS
-
-
-def is_hopeless(found: Resolution, spec: Spec, now_unix_ns: int, settings: HubSettings) -> bool:
-    """Tells whether a target without ranks does not come by itself: no job is there, or another one.
-
-    Where a request gives missing ranks a grace, it goes on after that with those that are there.
-    """
-    if found.others and spec.missing_ranks_grace_seconds is not None:
-        return False
-    comes = found.starts or found.reason == NO_STEP
-    return not comes and now_unix_ns >= found.heard_since_unix_ns + settings.returning_ns
+async def _begin(state: CaptureState, look: Look) -> CanaryOutcome | None:
+    """What comes before the order: the count, and the canary. None where only time has passed."""
+    found = look.found
+    state.leave_queue()
+    state.wait_for(found.targets)
+    if not await note_beginning(state, found):
+        if state.ledger.outcome:
+            return CanaryOutcome.ENDED
+        await state.wait(look.now_unix_ns + state.hub.settings.look_again_ns)
+        return None
+    if state.hub.find_holder(found.targets):
+        return None  # another request has taken them while that was written
+    outcome = await send_canary(state, found)
+    if outcome is CanaryOutcome.ARM and state.hub.find_holder(found.targets):
+        return CanaryOutcome.LOOK_AGAIN
+    return outcome
 
 
 async def await_second_start(state: CaptureState) -> bool:
@@ -187,28 +159,6 @@ def _say_lost(entry: LedgerEntry, cancelled: bool) -> tuple[Reason, str]:
         text = "the sidecar came back and knows nothing about this capture: it lost its spool"
         return Reason.SIDECAR_RESTARTED, text
     return Reason.TOO_LATE, "the order did not reach its sidecar before the start: the hub or their connection broke"
-
-
-def _find_pending(state: CaptureState, found: Resolution, now_unix_ns: int) -> str:
-    """What a short wait may still improve; empty when nothing."""
-    if found.incomplete and not found.final:
-        return found.incomplete
-    settings = state.hub.settings
-    # After a restart of its sidecar an agent is heard of before Kineto, whose client may still be backing off.
-    agents = [t.process for t in found.targets if t.process.has_agent or t.process.agent_waits]
-    silent = [p for p in agents if not p.polls_kineto]
-    if returning := sum(now_unix_ns - p.first_seen_unix_ns < settings.returning_ns for p in silent):
-        return f"{returning} of {len(found.targets)} ranks do not ask for orders yet"
-    processes = [t.process for t in found.targets if t.process.polls_kineto]
-    if unsteady := find_unsteady(processes, now_unix_ns):
-        return unsteady
-    if state.request.spec.window.iterations is None:
-        return ""
-    # An agent shows itself when PyTorch has been imported, Kineto in the middle of that.
-    young = any(now_unix_ns - p.first_seen_unix_ns < settings.young_ns for p in processes)
-    if not young and not any(p.has_agent for p in processes):
-        return ""
-    return find_obstacle(processes, state.request.spec.window, now_unix_ns)
 
 
 def _arm(state: CaptureState, found: Resolution, now_unix_ns: int) -> bool:

@@ -41,8 +41,7 @@ async def note_beginning(state: CaptureState, found: Resolution) -> bool:
         if bounds.counts:
             problem = f"captures are counted in the object store, which cannot be asked: {error}"
             now = state.hub.clock()
-            if state.book.wait_for(NO_STORE, problem, now):
-                state.note_change()
+            state.say(NO_STORE, problem, now)
             if now >= state.deadline_unix_ns:
                 state.book.conclude("False", NO_STORE, problem, now)
             return False

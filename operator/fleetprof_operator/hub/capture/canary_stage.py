@@ -71,7 +71,7 @@ async def send_canary(state: CaptureState, found: Resolution) -> CanaryOutcome:
 
 def hear(state: CaptureState, event: pb.CaptureEvent, record: SidecarRecord) -> None:
     """A sidecar's word about a canary of this request; one that is over, or another hub's, is let go."""
-    run = state.canary
+    run = state.standing.canary
     is_current = run is not None and (run.capture_id, run.target.sidecar_id) == (event.capture_id, record.sidecar_id)
     if not is_current:
         state.hub.registry.send(record.sidecar_id, build_release(event.capture_id))
@@ -81,7 +81,7 @@ def hear(state: CaptureState, event: pb.CaptureEvent, record: SidecarRecord) -> 
 
 def welcome(state: CaptureState, record: SidecarRecord) -> None:
     """A sidecar is back: the order is repeated, which changes nothing where it was heard."""
-    run = state.canary
+    run = state.standing.canary
     if run is not None and run.target.sidecar_id == record.sidecar_id:
         state.hub.registry.send(record.sidecar_id, run.order)
 
@@ -115,17 +115,17 @@ async def _record_one(state: CaptureState, target: RankTarget, found: Resolution
     missed = earlier is not None and earlier.state is RankState.FAILED
     plan = make_plan([target.process], rules.ONE, now, patient=missed)
     steps_per_iteration = max(1, target.process.step.steps_per_iteration)
-    plan = rules.set_apart(plan, state.book.canary.known, state.canary_step, steps_per_iteration)
-    state.canary_step = plan.first_step or 0
+    plan = rules.set_apart(plan, state.book.canary.known, state.standing.canary_step, steps_per_iteration)
     entry = state.book.canary.begin(target, now)
     tries = state.book.canary.known.tries
     capture_id = rules.canary_id(ledger.uid, tries)
-    state.canary = run = CanaryRun(
+    run = CanaryRun(
         capture_id=capture_id,
         target=target,
         order=build_canary(capture_id, plan, entry, state.request.spec, state.deadline_unix_ns, hub.settings),
         reserved=frozenset((t.sidecar_id, t.process.process_id) for t in found.targets),
     )
+    state.begin_canary(run, plan.first_step or 0)
     again = ", once more" if tries > 1 else ""
     state.book.wait_for("Canary", f"canary: rank {target.rank} records one iteration first{again}", now)
     state.note_change()
@@ -133,7 +133,7 @@ async def _record_one(state: CaptureState, target: RankTarget, found: Resolution
     try:
         return await _follow(state, run)
     finally:
-        state.canary = None
+        state.end_canary()
         hub.registry.send(target.sidecar_id, build_release(capture_id))
 
 
@@ -162,8 +162,8 @@ async def _follow(state: CaptureState, run: CanaryRun) -> LedgerEntry | None:
                 if stepped or process.step.at_unix_ns > entry.written_unix_ns:
                     return entry
                 text = f"canary: rank {entry.rank} has recorded, and made no iteration since: it pauses, or it hangs"
-                if waited >= _PAUSE_NS and state.book.wait_for("Canary", text, now):
-                    state.note_change()
+                if waited >= _PAUSE_NS:
+                    state.say("Canary", text, now)
                 if waited >= _STEP_PATIENCE_NS + 5 * process.step.iteration_ns:
                     text = f"it has made no iteration in the {waited // SECOND_NS} s after its canary was recorded"
                     return state.book.canary.fail(entry, Reason.NOT_STEPPING, text, now)

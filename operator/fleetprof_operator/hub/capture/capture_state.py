@@ -9,8 +9,9 @@ is known to be stored is never given up as failed.
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
@@ -23,6 +24,9 @@ from fleetprof_operator.hub.ledger.writer import LedgerWriter
 from fleetprof_operator.hub.planning.rank_targets import RankTarget
 from fleetprof_operator.hub.settings import SECOND_NS
 
+Line = tuple[str, str]
+"""A rank's line in the ledger, by its sidecar and its process."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryRun:
@@ -31,7 +35,7 @@ class CanaryRun:
     capture_id: str
     target: RankTarget
     order: pb.HubMessage
-    reserved: frozenset[tuple[str, str]]
+    reserved: frozenset[Line]
 
 
 class PlaceState(Enum):
@@ -42,18 +46,33 @@ class PlaceState(Enum):
     HELD = "held"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What a request holds and waits for at this moment, beside its ledger.
+
+    `queued`: (sidecar, process) of the ranks that it waits for until it has them; with `looks_for_pods` it may still
+    find any of its namespace. `queue_position`: its place among those who wait for ranks, or for a place (1 comes next;
+    0: it waits for nobody). `canary` records at this moment; `canary_step` is the first step that the latest one was to
+    record. With `hurried` a cancel waits for nobody's confirmation.
+    """
+
+    queued: frozenset[Line] = frozenset()
+    looks_for_pods: bool = False
+    queue_position: int = 0
+    place: PlaceState = PlaceState.NONE
+    canary: CanaryRun | None = None
+    canary_step: int = 0
+    report_made: bool = False
+    hurried: bool = False
+    patient_until_unix_ns: int = 0
+
+
 class CaptureState:
     """One request's state; for the hub's event loop only. `version` grows with every change that a status shows.
 
-    `book` owns the ledger, `ledger` is its view. `stored` has (sidecar, process) of each rank whose trace, or summary
-    where that was asked for, the store holds, and `traces_stored` those whose trace was seen to arrive; `report_made`
-    says that the report is there, `hurried` that a cancel waits for nobody's confirmation, `canary` is the one that
-    records at this moment, `canary_step` the first step that the latest one was to record, `queued` has (sidecar,
-    process) of the ranks that it waits for until it has them, `looks_for_pods` says that it may still find any of its
-    namespace, and `queue_position` is its place among those who do, or
-    among those that wait for a place (1 comes next; 0: it waits for nobody).
-    With `fails_fast` only what comes by itself is waited for (`arm_stage.is_hopeless`) from `patient_until_unix_ns`
-    on, else everything until the deadline.
+    `book` owns the ledger, `ledger` is its view. What is beside the ledger, `standing`, is changed by the commands here
+    alone. With `fails_fast` only what comes by itself is waited for (`arm_steps.is_hopeless`) from its
+    `patient_until_unix_ns` on, else everything until the deadline.
     """
 
     def __init__(
@@ -64,24 +83,21 @@ class CaptureState:
         self.book = book
         self.ledger = ledger = book.ledger
         self.hub = hub
-        self.stored: set[tuple[str, str]] = set()
-        self.traces_stored: set[tuple[str, str]] = set()
-        self.canary: CanaryRun | None = None
-        self.canary_step = 0
-        self.queued: frozenset[tuple[str, str]] = frozenset()
-        self.looks_for_pods = False
-        self.queue_position = 0
-        self.place = PlaceState.NONE
-        self.report_made = False
-        self.hurried = False
         self.version = 0
         self.began_unix_ns = hub.clock()
-        self.patient_until_unix_ns = 0
         key = keys.ledger_key(ledger.namespace, ledger.uid)
         self.writer = LedgerWriter(hub.calls, key, book.snapshot, hub.settings)
+        self._standing = Standing()
+        self._stored: set[Line] = set()  # whose trace, or summary where that was asked for, the store holds
+        self._traces_stored: set[Line] = set()  # whose trace was seen to arrive
         self._poked = asyncio.Event()
         self._turned = asyncio.Event()
         self._news = asyncio.Event()
+
+    @property
+    def standing(self) -> Standing:
+        """What it holds and waits for now."""
+        return self._standing
 
     @property
     def deadline_unix_ns(self) -> int:
@@ -92,20 +108,90 @@ class CaptureState:
             queued_ns += max(0, self.hub.clock() - ledger.queued_since_unix_ns)
         return ledger.submitted_unix_ns + self.request.spec.active_deadline_seconds * SECOND_NS + queued_ns
 
+    # ------------------------------------------------------------ commands
+
     def wait_for(self, ranks: Iterable[RankTarget]) -> None:
         """No later request gets these ranks before it."""
-        self.queued = frozenset((t.sidecar_id, t.process.process_id) for t in ranks)
+        self._change(queued=frozenset((t.sidecar_id, t.process.process_id) for t in ranks))
+
+    def look_for_pods(self, may_find_any: bool) -> None:
+        """Says whether it may still find any rank of its namespace."""
+        self._change(looks_for_pods=may_find_any)
 
     def enter_queue(self, position: int, ranks: Iterable[RankTarget]) -> None:
         """It waits for its turn with these ranks. That it does so, not each of its places, reaches the store."""
         self.wait_for(ranks)
-        self.queue_position = position
+        self._change(queue_position=position)
         self.book.note_queued(True, self.hub.clock())
 
     def leave_queue(self) -> None:
         """It waits for nobody."""
-        self.queue_position = 0
+        self._change(queue_position=0)
         self.book.note_queued(False, self.hub.clock())
+
+    def let_go(self) -> None:
+        """It has no ranks, and needs no place."""
+        self.leave_queue()
+        self._change(place=PlaceState.NONE, queued=frozenset())
+
+    def want_place(self) -> None:
+        """It is ready for its capture."""
+        if self._standing.place is PlaceState.NONE:
+            self._change(place=PlaceState.WANTED)
+
+    def take_place(self) -> None:
+        """It is under way from now on."""
+        self._change(place=PlaceState.HELD)
+
+    def begin_canary(self, run: CanaryRun, first_step: int) -> None:
+        """A canary records from now on."""
+        self._change(canary=run, canary_step=first_step)
+
+    def end_canary(self) -> None:
+        """No canary records any more."""
+        self._change(canary=None)
+
+    def be_patient(self, until_unix_ns: int) -> None:
+        """Waits until then for what may not come, with `fails_fast` too."""
+        self._change(patient_until_unix_ns=until_unix_ns)
+
+    def hurry(self) -> None:
+        """A cancel waits for no sidecar's answer."""
+        self._change(hurried=True)
+        self.turn()
+
+    def note_report(self) -> None:
+        """The report is there."""
+        self._change(report_made=True)
+
+    def note_stored(self, line: Line, *, with_trace: bool = False) -> None:
+        """The store holds what a rank was to give; `with_trace`: its whole trace was seen to arrive."""
+        self._stored.add(line)
+        if with_trace:
+            self._traces_stored.add(line)
+
+    def say(self, reason: str, message: str, now_unix_ns: int) -> None:
+        """Says in the status what the request waits for."""
+        if self.book.wait_for(reason, message, now_unix_ns):
+            self.note_change()
+
+    def end(self, reason: str, message: str, now_unix_ns: int) -> None:
+        """The request ends before any of its ranks was asked."""
+        self.let_go()
+        self.book.conclude("False", reason, message, now_unix_ns)
+
+    def _change(self, **changes: Any) -> None:
+        self._standing = replace(self._standing, **changes)
+
+    # ------------------------------------------------------------ what is known, and waited for
+
+    def is_stored(self, line: Line) -> bool:
+        """Whether the store is known to hold what that rank was to give."""
+        return line in self._stored
+
+    def is_trace_stored(self, line: Line) -> bool:
+        """Whether that rank's whole trace was seen to arrive."""
+        return line in self._traces_stored
 
     async def wait_for_news(self, seen_version: int) -> None:
         """Returns when the status is newer than that version."""
@@ -124,7 +210,7 @@ class CaptureState:
     def give_up(self, entry: LedgerEntry, reason: Reason, message: str) -> None:
         """Ends a line with this reason; with its trace instead when the store holds that."""
         now = self.hub.clock()
-        if (entry.sidecar_id, entry.process_id) in self.stored:
+        if self.is_stored((entry.sidecar_id, entry.process_id)):
             self.book.mark_uploaded(entry, f"the trace is there, its samples may not be: {message}", now)
         else:
             self.book.fail(entry, reason, message, now)

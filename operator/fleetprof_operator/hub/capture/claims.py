@@ -52,7 +52,7 @@ class Claims:
             if entry is None or entry.rank != event.rank or is_final(entry):
                 return
             if is_stored:
-                state.stored.add((sidecar_id, process_id))
+                state.note_stored((sidecar_id, process_id))
                 state.book.apply(event, sidecar_id, state.hub.clock())
             else:
                 text = "the sidecar says that the trace is uploaded, but the store does not have it"

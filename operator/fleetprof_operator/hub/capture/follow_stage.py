@@ -19,8 +19,8 @@ async def follow(state: CaptureState) -> None:
     cancel_until = deadline_until = 0
     while lines.open_count:
         now = hub.clock()
-        if state.ledger.cancelled_unix_ns and (state.hurried or not cancel_until):
-            cancel_until = now + (0 if state.hurried else settings.cancel_wait_ns)
+        if state.ledger.cancelled_unix_ns and (state.standing.hurried or not cancel_until):
+            cancel_until = now + (0 if state.standing.hurried else settings.cancel_wait_ns)
         if now >= state.deadline_unix_ns and not deadline_until:
             deadline_until = now + settings.deadline_wait_ns
             text = f"the deadline of {state.request.spec.active_deadline_seconds} s has passed"

@@ -34,14 +34,14 @@ async def make_report(state: CaptureState) -> str:
     if state.ledger.cancelled_unix_ns:
         return ""
     if not problem:
-        state.report_made = True
+        state.note_report()
         state.book.end_analysis("True", "ReportMade", "the report is in the store", state.hub.clock())
     return problem
 
 
 async def find_difference(state: CaptureState) -> str:
     """What keeps the ranks' iterations from being the same, as the report found it; mostly nothing."""
-    if not state.report_made or state.ledger.start_mode != "step":
+    if not state.standing.report_made or state.ledger.start_mode != "step":
         return ""
     try:
         head = await read_report_head(state)

@@ -81,7 +81,7 @@ class RequestCapture:
     def status(self) -> pb.CaptureStatus:
         """The capture's present status."""
         location = ""
-        if self._state.report_made:
+        if self._state.standing.report_made:
             key = keys.report_key(self.ledger.namespace, self.ledger.uid)
             location = self._hub.calls.store.locate(key)
         status = self._book.to_status(
@@ -90,7 +90,7 @@ class RequestCapture:
             finished=self.finished,
             report_location=location,
         )
-        status.queue_position = self._state.queue_position
+        status.queue_position = self._state.standing.queue_position
         return status
 
     async def refresh(self) -> None:
@@ -103,7 +103,7 @@ class RequestCapture:
 
     def describe_hold(self, targets: Sequence[RankTarget]) -> str:
         """A sentence about the ranks among these processes that this request still captures; empty when none is."""
-        canary = self._state.canary
+        canary = self._state.standing.canary
         if self.finished or not (canary or self._book.lines.open_count):
             return ""
         reserved = canary.reserved if canary is not None else frozenset()
@@ -125,27 +125,26 @@ class RequestCapture:
     @property
     def holds_place(self) -> bool:
         """Whether it is one of those under way."""
-        return not self.finished and (self._state.place is PlaceState.HELD or bool(self.ledger.entries))
+        return not self.finished and (self._state.standing.place is PlaceState.HELD or bool(self.ledger.entries))
 
     @property
     def wants_place(self) -> bool:
         """Whether it is ready to be one of them."""
-        return not self.finished and not self.holds_place and self._state.place is PlaceState.WANTED
+        return not self.finished and not self.holds_place and self._state.standing.place is PlaceState.WANTED
 
     def want_place(self) -> None:
         """It is ready for its capture."""
-        if self._state.place is PlaceState.NONE:
-            self._state.place = PlaceState.WANTED
+        self._state.want_place()
 
     def take_place(self) -> None:
         """It is under way from now on."""
-        self._state.place = PlaceState.HELD
+        self._state.take_place()
 
     def waits_for(self, targets: Sequence[RankTarget]) -> bool:
         """Tells whether it waits for one of these processes of its namespace, or may do so."""
-        state = self._state
-        queued = any((t.sidecar_id, t.process.process_id) in state.queued for t in targets)
-        return not self.finished and (queued or state.looks_for_pods)
+        standing = self._state.standing
+        queued = any((t.sidecar_id, t.process.process_id) in standing.queued for t in targets)
+        return not self.finished and (queued or standing.looks_for_pods)
 
     def count_bytes(self) -> int:
         """About how much memory it takes once it has ended."""
@@ -157,7 +156,8 @@ class RequestCapture:
     def remember_finished(self) -> None:
         """Makes this a record of a request that had ended before the hub began."""
         self.finished = self.saved = True
-        self._state.report_made = any(c.type == "Analyzed" and c.status == "True" for c in self.ledger.conditions)
+        if any(c.type == "Analyzed" and c.status == "True" for c in self.ledger.conditions):
+            self._state.note_report()
 
     # ------------------------------------------------------------ what others tell
 
@@ -168,8 +168,7 @@ class RequestCapture:
     def cancel(self, *, hurry: bool = False, by: Canceller = Canceller.USER) -> None:
         """A cancel; again or after the end it does nothing. `hurry` does not wait for sidecars' answers."""
         if hurry:
-            self._state.hurried = True
-            self._state.turn()
+            self._state.hurry()
         if self._book.cancel(self._hub.clock(), by):
             self._state.send_all(self._cancel_message())  # at once: before any refusal to upload
             self._state.note_change()
@@ -191,7 +190,7 @@ class RequestCapture:
             return
         # A word that follows a hello says as well as the hello that the sidecar holds the order.
         self._restoration.note_held(sidecar_id, event.process_id)
-        stored = (sidecar_id, event.process_id) in self._state.stored
+        stored = self._state.is_stored((sidecar_id, event.process_id))
         if event.state == pb.UPLOADED and not stored:
             self._claims.check(event, entry)
         elif event.state == pb.FAILED and stored:
@@ -248,9 +247,8 @@ class RequestCapture:
         else:
             answer = await self._grants.complete(completion, record.sidecar_id)
             if answer is not None and answer.accepted and completion.object in (pb.TRACE, pb.SUMMARY):
-                self._state.stored.add((record.sidecar_id, completion.process_id))
-                if completion.object == pb.TRACE:
-                    self._state.traces_stored.add((record.sidecar_id, completion.process_id))
+                line = record.sidecar_id, completion.process_id
+                self._state.note_stored(line, with_trace=completion.object == pb.TRACE)
                 self._state.poke()
         if answer is not None:
             self._hub.registry.send(record.sidecar_id, pb.HubMessage(upload_verdict=answer))
@@ -303,7 +301,7 @@ class RequestCapture:
         if uploaded and not self.ledger.cancelled_unix_ns:
             problem = await make_report(self._state)
             difference = await find_difference(self._state)
-            if self._state.report_made and self.request.spec.traces is Traces.AUTO:
+            if self._state.standing.report_made and self.request.spec.traces is Traces.AUTO:
                 await fetch_traces(self._state)
         now = self._hub.clock()
         passed = now >= self._state.deadline_unix_ns

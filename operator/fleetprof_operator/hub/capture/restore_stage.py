@@ -30,7 +30,7 @@ class Restoration:
         self._restated: set[str] = set()  # sidecars that said hello since the restart
         self._held: set[tuple[str, str]] = set()  # (sidecar, process) that were restated
         if self.under_way:
-            state.patient_until_unix_ns = state.began_unix_ns + state.hub.settings.reconnecting_ns
+            state.be_patient(state.began_unix_ns + state.hub.settings.reconnecting_ns)
         if self.adopts and self.under_way:
             state.book.wait_for("Restarted", "the hub was restarted and asks its sidecars", state.began_unix_ns)
 
@@ -80,7 +80,7 @@ class Restoration:
             for entry in self._state.book.lines.open_entries():
                 place = (self._state.ledger.namespace, self._state.ledger.uid, entry.rank)
                 if keys.trace_key(*place) in stored_keys or keys.summary_key(*place) in stored_keys:
-                    self._state.stored.add((entry.sidecar_id, entry.process_id))
+                    self._state.note_stored((entry.sidecar_id, entry.process_id))
             return
 
     def _is_held(self, entry: LedgerEntry) -> bool:

@@ -30,7 +30,7 @@ async def fetch_traces(state: CaptureState) -> None:
             for entry in state.ledger.entries
             if entry.rank in chosen
             and entry.state is RankState.UPLOADED
-            and (entry.sidecar_id, entry.process_id) not in state.traces_stored
+            and not state.is_trace_stored((entry.sidecar_id, entry.process_id))
         ]
         for sidecar_id in {entry.sidecar_id for entry in wanted}:
             process_ids = [entry.process_id for entry in wanted if entry.sidecar_id == sidecar_id]
