@@ -20,8 +20,8 @@ from fleetprof_api.ledger import CanaryVerdict, LedgerEntry, RankState, Reason
 from fleetprof_api.process.version import VERSION
 
 from fleetprof_operator.hub.capture.arm_steps import (
+    EarlierLooks,
     Look,
-    Memory,
     StepKind,
     decide,
     find_pause_ns,
@@ -45,10 +45,10 @@ _MISSED: Final = (Reason.TOO_LATE, Reason.NOT_POLLING, Reason.BUSY)
 
 async def resolve_and_arm(state: CaptureState) -> bool:
     """Waits for the target and arms it. False when the request ended meanwhile."""
-    hub, memory = state.hub, Memory()
+    hub, earlier = state.hub, EarlierLooks()
     while not state.ledger.cancelled_unix_ns:
-        look, memory = _look(state, memory)
-        step, memory = decide(look, memory)
+        look, earlier = _look(state, earlier)
+        step, earlier = decide(look, earlier)
         if step.kind is StepKind.BEGIN and (no_place := hub.claim_place(state.ledger.uid, look.now_unix_ns)):
             step = queue_for_place(look.spec, no_place)
         match step.kind:
@@ -63,7 +63,7 @@ async def resolve_and_arm(state: CaptureState) -> bool:
                     case CanaryOutcome.ENDED:
                         return False
                     case CanaryOutcome.LOOK_AGAIN:
-                        memory = replace(memory, gather_until_unix_ns=0)
+                        earlier = replace(earlier, gather_until_unix_ns=0)
                 continue
             case StepKind.QUEUE:
                 state.enter_queue(step.position, look.found.targets)
@@ -78,12 +78,12 @@ async def resolve_and_arm(state: CaptureState) -> bool:
     return False
 
 
-def _look(state: CaptureState, memory: Memory) -> tuple[Look, Memory]:
+def _look(state: CaptureState, earlier: EarlierLooks) -> tuple[Look, EarlierLooks]:
     hub, ledger, spec, now = state.hub, state.ledger, state.request.spec, state.hub.clock()
     found = hub.resolve(state.request, ledger.namespace, ledger.uid)
     state.look_for_pods(found.reason == LOOKING)
-    memory = note_missing(memory, found, now)
-    if is_grace_over(memory, spec, now):
+    earlier = note_missing(earlier, found, now)
+    if is_grace_over(earlier, spec, now):
         found = hub.resolve(state.request, ledger.namespace, ledger.uid, without_missing=True)
     canary = ledger.canary
     is_over = canary is not None and canary.verdict is CanaryVerdict.UNHARMED
@@ -98,7 +98,7 @@ def _look(state: CaptureState, memory: Memory) -> tuple[Look, Memory]:
         is_impatient=state.fails_fast and now >= state.standing.patient_until_unix_ns,
         canary=canary.entry.process_id if is_over and canary is not None and canary.entry is not None else "",
     )
-    return look, memory
+    return look, earlier
 
 
 async def _begin(state: CaptureState, look: Look) -> CanaryOutcome | None:

@@ -32,7 +32,7 @@ class StepKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NextStep:
     """What is to be done, and what the status says of it. `position`: the place in a queue."""
 
     kind: StepKind
@@ -42,7 +42,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class EarlierLooks:
     """What is known from earlier looks: until when ranks are gathered, since when some are missing; 0: not."""
 
     gather_until_unix_ns: int = 0
@@ -67,19 +67,19 @@ class Look:
     canary: str
 
 
-def note_missing(memory: Memory, found: Resolution, now_unix_ns: int) -> Memory:
+def note_missing(memory: EarlierLooks, found: Resolution, now_unix_ns: int) -> EarlierLooks:
     """Remembers since when ranks are missing."""
     since = (memory.others_since_unix_ns or now_unix_ns) if found.others else 0
     return replace(memory, others_since_unix_ns=since)
 
 
-def is_grace_over(memory: Memory, spec: Spec, now_unix_ns: int) -> bool:
+def is_grace_over(memory: EarlierLooks, spec: Spec, now_unix_ns: int) -> bool:
     """Whether the request goes on without the ranks that are missing."""
     since, grace_s = memory.others_since_unix_ns, spec.missing_ranks_grace_seconds
     return since > 0 and grace_s is not None and now_unix_ns >= since + grace_s * SECOND_NS
 
 
-def decide(look: Look, memory: Memory) -> tuple[Step, Memory]:
+def decide(look: Look, memory: EarlierLooks) -> tuple[NextStep, EarlierLooks]:
     """The next step, and what is to be remembered."""
     if not look.found.targets:
         return _search(look), replace(memory, gather_until_unix_ns=0)
@@ -92,20 +92,20 @@ def decide(look: Look, memory: Memory) -> tuple[Step, Memory]:
         pending, gather_until = f"{profiled} of {len(look.found.targets)} ranks {_say_busy(look)}", 0
     gather_until = gather_until or look.now_unix_ns + look.settings.gather_ns
     is_ready = not pending or look.now_unix_ns >= min(gather_until, look.deadline_unix_ns)
-    return Step(StepKind.BEGIN if is_ready else StepKind.GATHER, "Gathering", pending), replace(
+    return NextStep(StepKind.BEGIN if is_ready else StepKind.GATHER, "Gathering", pending), replace(
         memory, gather_until_unix_ns=gather_until
     )
 
 
-def queue_for_place(spec: Spec, no_place: NoPlace) -> Step:
+def queue_for_place(spec: Spec, no_place: NoPlace) -> NextStep:
     """The step of a request that is ready, where others have all places."""
     if spec.conflict is Conflict.FAIL:
-        return Step(StepKind.END, TOO_MANY, no_place.message)
+        return NextStep(StepKind.END, TOO_MANY, no_place.message)
     message = f"place {no_place.position} in the queue: {no_place.message}"
-    return Step(StepKind.QUEUE, QUEUED, message, no_place.position)
+    return NextStep(StepKind.QUEUE, QUEUED, message, no_place.position)
 
 
-def find_pause_ns(step: Step, waited_ns: int, settings: HubSettings) -> int:
+def find_pause_ns(step: NextStep, waited_ns: int, settings: HubSettings) -> int:
     """Until the next look: the longer a request has waited for its job, the rarer it looks."""
     if step.kind is StepKind.GATHER:
         return settings.look_again_ns
@@ -123,23 +123,23 @@ def is_hopeless(found: Resolution, spec: Spec, now_unix_ns: int, settings: HubSe
     return not comes and now_unix_ns >= found.heard_since_unix_ns + settings.returning_ns
 
 
-def _search(look: Look) -> Step:
+def _search(look: Look) -> NextStep:
     found, now = look.found, look.now_unix_ns
     deaf = found.deaf_since_unix_ns and now - found.deaf_since_unix_ns >= look.settings.deaf_patience_ns
     if deaf or (look.is_impatient and is_hopeless(found, look.spec, now, look.settings)):
-        return Step(StepKind.END, found.reason, found.message)
+        return NextStep(StepKind.END, found.reason, found.message)
     if now >= look.deadline_unix_ns:
         waited = f" (until the deadline of {look.spec.active_deadline_seconds} s)"
-        return Step(StepKind.END, found.reason, found.message + waited)
-    return Step(StepKind.SEARCH, found.reason, found.message)
+        return NextStep(StepKind.END, found.reason, found.message + waited)
+    return NextStep(StepKind.SEARCH, found.reason, found.message)
 
 
-def _queue_for_ranks(look: Look) -> Step:
+def _queue_for_ranks(look: Look) -> NextStep:
     first = look.holder or f"{look.earlier[0]} waits for the same ranks, and comes first"
     if look.spec.conflict is Conflict.FAIL:
-        return Step(StepKind.END, ALREADY, first)
+        return NextStep(StepKind.END, ALREADY, first)
     position = len(look.earlier) + bool(look.holder)
-    return Step(StepKind.QUEUE, QUEUED, f"place {position} in the queue for these ranks: {first}", position)
+    return NextStep(StepKind.QUEUE, QUEUED, f"place {position} in the queue for these ranks: {first}", position)
 
 
 def _say_busy(look: Look) -> str:

@@ -7,8 +7,8 @@ import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.request import Conflict, Spec, parse_request
 from fleetprof_operator.hub.capture.arm_steps import (
+    EarlierLooks,
     Look,
-    Memory,
     StepKind,
     decide,
     find_pause_ns,
@@ -56,19 +56,25 @@ LOOK = Look(
     is_impatient=False,
     canary="",
 )
-GATHERED = Memory(gather_until_unix_ns=NOW - 1)
+GATHERED = EarlierLooks(gather_until_unix_ns=NOW - 1)
 
 
 @pytest.mark.parametrize(
     ("changes", "memory", "kind", "reason", "message"),
     [
-        ({}, Memory(), "BEGIN", "Gathering", ""),
-        ({"found": ranks(incomplete="1 of 2 ranks")}, Memory(), "GATHER", "Gathering", "1 of 2 ranks"),
+        ({}, EarlierLooks(), "BEGIN", "Gathering", ""),
+        ({"found": ranks(incomplete="1 of 2 ranks")}, EarlierLooks(), "GATHER", "Gathering", "1 of 2 ranks"),
         ({"found": ranks(incomplete="1 of 2 ranks")}, GATHERED, "BEGIN", "Gathering", "1 of 2 ranks"),
-        ({"found": ranks(incomplete="1 of 2 ranks", final=True)}, Memory(), "BEGIN", "Gathering", ""),
+        ({"found": ranks(incomplete="1 of 2 ranks", final=True)}, EarlierLooks(), "BEGIN", "Gathering", ""),
         ({"found": ranks(busy=True)}, GATHERED, "GATHER", "Gathering", "are being profiled by their job"),
-        ({"found": ranks(busy=True), "canary": "p-1"}, Memory(), "GATHER", "Gathering", "still record, for the canary"),
-        ({"found": ranks(busy=True), "deadline_unix_ns": NOW}, Memory(), "BEGIN", "Gathering", ""),
+        (
+            {"found": ranks(busy=True), "canary": "p-1"},
+            EarlierLooks(),
+            "GATHER",
+            "Gathering",
+            "still record, for the canary",
+        ),
+        ({"found": ranks(busy=True), "deadline_unix_ns": NOW}, EarlierLooks(), "BEGIN", "Gathering", ""),
         (
             {"holder": "x captures them"},
             GATHERED,
@@ -76,18 +82,30 @@ GATHERED = Memory(gather_until_unix_ns=NOW - 1)
             "Queued",
             "place 1 in the queue for these ranks: x",
         ),
-        ({"holder": "x", "earlier": ("a", "b")}, Memory(), "QUEUE", "Queued", "place 3 in the queue"),
-        ({"earlier": ("a",)}, Memory(), "QUEUE", "Queued", "a waits for the same ranks, and comes first"),
-        ({"holder": "x", "spec": spec(conflict=Conflict.FAIL)}, Memory(), "END", "AlreadyCapturing", "x"),
+        ({"holder": "x", "earlier": ("a", "b")}, EarlierLooks(), "QUEUE", "Queued", "place 3 in the queue"),
+        ({"earlier": ("a",)}, EarlierLooks(), "QUEUE", "Queued", "a waits for the same ranks, and comes first"),
+        ({"holder": "x", "spec": spec(conflict=Conflict.FAIL)}, EarlierLooks(), "END", "AlreadyCapturing", "x"),
         ({"found": NOBODY}, GATHERED, "SEARCH", "NothingMatched", "no sidecar is connected"),
-        ({"found": NOBODY, "deadline_unix_ns": NOW}, Memory(), "END", "NothingMatched", "(until the deadline of "),
-        ({"found": NOBODY, "is_impatient": True}, Memory(), "END", "NothingMatched", "no sidecar is connected"),
-        ({"found": replace(NOBODY, starts=True), "is_impatient": True}, Memory(), "SEARCH", "NothingMatched", "no "),
-        ({"found": replace(NOBODY, deaf_since_unix_ns=1)}, Memory(), "END", "NothingMatched", "no sidecar"),
+        (
+            {"found": NOBODY, "deadline_unix_ns": NOW},
+            EarlierLooks(),
+            "END",
+            "NothingMatched",
+            "(until the deadline of ",
+        ),
+        ({"found": NOBODY, "is_impatient": True}, EarlierLooks(), "END", "NothingMatched", "no sidecar is connected"),
+        (
+            {"found": replace(NOBODY, starts=True), "is_impatient": True},
+            EarlierLooks(),
+            "SEARCH",
+            "NothingMatched",
+            "no ",
+        ),
+        ({"found": replace(NOBODY, deaf_since_unix_ns=1)}, EarlierLooks(), "END", "NothingMatched", "no sidecar"),
     ],
 )
 def test_a_look_says_what_is_next(
-    changes: dict[str, Any], memory: Memory, kind: str, reason: str, message: str
+    changes: dict[str, Any], memory: EarlierLooks, kind: str, reason: str, message: str
 ) -> None:
     step, _ = decide(replace(LOOK, **changes), memory)
     assert (step.kind.name, step.reason) == (kind, reason)
@@ -96,16 +114,16 @@ def test_a_look_says_what_is_next(
 
 def test_ranks_are_gathered_from_when_they_are_there_and_nobody_else_has_them() -> None:
     waits = replace(LOOK, found=ranks(incomplete="1 of 2"))
-    _, first = decide(waits, Memory())
+    _, first = decide(waits, EarlierLooks())
     _, second = decide(replace(waits, now_unix_ns=NOW + SECOND_NS), first)
-    assert first == second == Memory(gather_until_unix_ns=NOW + LOOK.settings.gather_ns)
+    assert first == second == EarlierLooks(gather_until_unix_ns=NOW + LOOK.settings.gather_ns)
     for change in ({"holder": "x"}, {"found": NOBODY}):
-        assert decide(replace(waits, **change), first)[1] == Memory()
+        assert decide(replace(waits, **change), first)[1] == EarlierLooks()
 
 
 def test_missing_ranks_have_a_grace_from_when_others_are_there() -> None:
     gives = spec(missing_ranks_grace_seconds=60)
-    memory = note_missing(Memory(), replace(NOBODY, others=1), NOW)
+    memory = note_missing(EarlierLooks(), replace(NOBODY, others=1), NOW)
     memory = note_missing(memory, replace(NOBODY, others=1), NOW + 59 * SECOND_NS)
     assert not is_grace_over(memory, gives, NOW + 59 * SECOND_NS)
     assert is_grace_over(memory, gives, NOW + 60 * SECOND_NS)
@@ -122,8 +140,8 @@ def test_who_is_ready_waits_for_a_place_or_fails() -> None:
 
 def test_who_has_waited_for_long_looks_rarely() -> None:
     settings = LOOK.settings
-    gathering, _ = decide(replace(LOOK, found=ranks(incomplete="1 of 2")), Memory())
-    searching, _ = decide(replace(LOOK, found=NOBODY), Memory())
+    gathering, _ = decide(replace(LOOK, found=ranks(incomplete="1 of 2")), EarlierLooks())
+    searching, _ = decide(replace(LOOK, found=NOBODY), EarlierLooks())
     assert find_pause_ns(gathering, 3600 * SECOND_NS, settings) == settings.look_again_ns
     assert find_pause_ns(searching, 0, settings) == settings.look_again_ns
     assert find_pause_ns(searching, 3600 * SECOND_NS, settings) == settings.look_rarely_ns
