@@ -47,7 +47,7 @@ class Reason(StrEnum):
     CANCELLED_BY_USER_PROFILER = "CancelledByUserProfiler"  # the job's own torch.profiler took precedence
     CANNOT_WRITE = "CannotWrite"  # traced, but no file appeared: directory, permission or disk
     PROCESS_EXITED = "ProcessExited"  # the process ended before its trace was complete
-    PROCESS_KILLED = "ProcessKilled"  # it ended by a signal or crash: no farewell
+    PROCESS_KILLED = "ProcessKilled"  # it ended by a signal or crash: no orderly end
     WRONG_TRACE = "WrongTrace"  # the file carries another request's id
     EMPTY_TRACE = "EmptyTrace"  # the file holds no event
     CORRUPT_TRACE = "CorruptTrace"  # the file cannot be read to its end

@@ -40,12 +40,12 @@ from fleetprof_operator.kubernetes.cluster import Cluster, wait_to_try_again
 from fleetprof_operator.kubernetes.namespace_pods import SharedPods
 from fleetprof_operator.metrics import Metrics
 from fleetprof_operator.ownership.relay import Relay
-from fleetprof_operator.ownership.territory import Territory
+from fleetprof_operator.ownership.request_ownership import RequestOwnership
 from fleetprof_operator.pod_workloads import PodWorkloads
 from fleetprof_operator.policies.assembly import Policies
 from fleetprof_operator.profilerequests.control import Control
 from fleetprof_operator.profilerequests.later_changes import LaterChanges
-from fleetprof_operator.profilerequests.life import Surroundings
+from fleetprof_operator.profilerequests.life import RequestServices
 from fleetprof_operator.profilerequests.records import PATH, PLURAL, Records, find_turn
 from fleetprof_operator.profilerequests.requesters import Requesters
 from fleetprof_operator.profilerequests.retention import Retention
@@ -90,7 +90,7 @@ class Operator:
         self._leadership = make_leadership(settings, self._lease_cluster)
         self._standby = Standby(settings, self._leadership) if self._leadership is not None else None
         namespaced = bool(settings.namespaces)
-        self._territory = Territory(cluster, namespaced=namespaced, own_lease="".join(settings.leases[:1]))
+        self._ownership = RequestOwnership(cluster, namespaced=namespaced, own_lease="".join(settings.leases[:1]))
         self._records = Records()
         self._retention = Retention(cluster)
         self._targets = TargetWatches(SharedPods(cluster))
@@ -102,7 +102,7 @@ class Operator:
         self._metrics.registry.register(self._health)
         if self._leadership is not None:
             self._leadership.find_own_trouble = self._health.find_trouble
-        self._desk = self._make_desk(store, analysis_authenticator)
+        self._analyses_service = self._make_analyses_service(store, analysis_authenticator)
         self.hub = Hub(
             store=store,
             authenticate=authenticator,
@@ -116,9 +116,9 @@ class Operator:
         policies = Policies.assemble(settings, cluster, self.hub, self._metrics, requesters)
         policies.register(self._metrics.registry)
         certificate = certificates.current if certificates is not None else None
-        self.policies = policies.make_control(self._territory.serves, certificate)
+        self.policies = policies.make_control(self._ownership.serves, certificate)
         self._later_changes = LaterChanges(cluster, on_write=self._metrics.writes.labels("status").inc)
-        self._around = Surroundings(
+        self._services = RequestServices(
             cluster=cluster,
             hub=self.hub,
             calls=self._calls,
@@ -149,8 +149,8 @@ class Operator:
         """Until `stop` is set, or SIGTERM or SIGINT come. Raises OSError when it cannot listen."""
         async with AsyncExitStack() as cleanup:
             cleanup.callback(self._calls.close)
-            if self._desk is not None:
-                cleanup.callback(self._desk.close)
+            if self._analyses_service is not None:
+                cleanup.callback(self._analyses_service.close)
             cleanup.push_async_callback(self._lease_cluster.close)
             if self._leadership is not None:
                 cleanup.push_async_callback(self._leadership.let_go)
@@ -173,7 +173,7 @@ class Operator:
                 cleanup.callback(asyncio.create_task(self._standby.lead(stop)).cancel)
                 if not await run_unless_stopped(self._standby.wait(), stop):
                     return
-            cleanup.callback(asyncio.create_task(self._territory.run()).cancel)
+            cleanup.callback(asyncio.create_task(self._ownership.run()).cancel)
             if not await run_unless_stopped(self._prepare(), stop):
                 return
             tls = self._certificates.current if self._certificates is not None else None
@@ -183,7 +183,13 @@ class Operator:
             cleanup.push_async_callback(self.hub_server.stop)
             log.info("the hub listens at port %d", self.hub_server.port)
             control = Control(
-                self._around, self._records, self._retention, self._later_changes, self._analyses, self._territory, stop
+                self._services,
+                self._records,
+                self._retention,
+                self._later_changes,
+                self._analyses,
+                self._ownership,
+                stop,
             )
             cleanup.push_async_callback(control.close)
             cleanup.push_async_callback(self.policies.close)
@@ -231,7 +237,7 @@ class Operator:
         tries = 0
         while True:
             try:
-                self._territory.require()
+                self._ownership.require()
                 if trouble := await self._probe.look():
                     raise StoreError(f"the object store cannot be used: {trouble}", retryable=True)
                 if isinstance(self._certificates, CertificateKeeper):
@@ -251,11 +257,11 @@ class Operator:
         found = []
         for root in [f"{PATH}/namespaces/{n}/" for n in self._settings.namespaces] or [f"{PATH}/"]:
             for body in (await self._cluster.list(f"{root}{PLURAL}"))[0]:
-                if not is_finished(body.get("status")) and self._territory.serves(body):
+                if not is_finished(body.get("status")) and self._ownership.serves(body):
                     found.append(body["metadata"])
         return [(metadata["namespace"], metadata["uid"]) for metadata in sorted(found, key=find_turn)]
 
-    def _make_desk(self, store: Store, authenticator: Authenticator | None) -> AnalysesService | None:
+    def _make_analyses_service(self, store: Store, authenticator: Authenticator | None) -> AnalysesService | None:
         if self._analyses is None or authenticator is None:
             return None
         return AnalysesService(
@@ -263,8 +269,8 @@ class Operator:
         )
 
     def _serve_beside(self) -> list[Callable[[grpc.aio.Server], None]]:
-        desk = self._desk
-        return [] if desk is None else [lambda server: add_AnalysesServicer_to_server(desk, server)]
+        service = self._analyses_service
+        return [] if service is None else [lambda server: add_AnalysesServicer_to_server(service, server)]
 
 
 def _time(analyses: AnalyzerJobs, metrics: Metrics) -> Analyze:

@@ -24,7 +24,7 @@ from fleetprof_api.process.settings import SettingsParser, split_names
 from fleetprof_operator.analyses.analyzer_job import select_jobs
 from fleetprof_operator.kubernetes.cluster import Cluster, Json
 from fleetprof_operator.log import set_up_logging
-from fleetprof_operator.ownership.territory import choose_finalizer
+from fleetprof_operator.ownership.request_ownership import choose_finalizer
 from fleetprof_operator.profilerequests.records import CANCEL_ANNOTATION, PATH, PLURAL, UNINSTALLED, request_path
 from fleetprof_operator.profilerequests.status import is_finished
 from fleetprof_operator.settings import EXIT_CODES

@@ -19,7 +19,7 @@ from fleetprof_api.pods import read_samples_per_iteration
 from fleetprof_api.private_directory import PrivateDirectory
 from fleetprof_api.process.log import set_up_logging
 
-from fleetprof_sidecar.capture.experience import Experience
+from fleetprof_sidecar.capture.recording_history import RecordingHistory
 from fleetprof_sidecar.captures.controller import CaptureController
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
 from fleetprof_sidecar.captures.work import CaptureWork
@@ -82,7 +82,7 @@ class Sidecar:
             work=self._work,
             recorders=recorders,
             hub=outbox,
-            experience=Experience(),
+            history=RecordingHistory(),
             storage_limit_bytes=settings.storage_limit_bytes,
         )
         self._exporter = _make_exporter(settings)

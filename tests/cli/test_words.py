@@ -11,7 +11,7 @@ from fleetprof_api.process.address import HostPort
 from fleetprof_api.request import parse_request
 from fleetprof_cli.capture.jobs import TargetWorkload
 from fleetprof_cli.capture.rank_numbers import parse_ranks
-from fleetprof_cli.capture.request_flags import Wishes, find_contradiction, make_document
+from fleetprof_cli.capture.request_flags import CaptureOptions, find_contradiction, make_document
 from fleetprof_cli.commands.local import capture as local_capture
 from fleetprof_cli.kubernetes.commands import capture as cluster_capture
 from fleetprof_cli.local.network import advertise
@@ -87,13 +87,13 @@ def test_wrong_ranks_are_refused_with_the_rule(text: str, rule: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "spec"),
+    ("options", "spec"),
     [
-        (Wishes(), {"window": {"iterations": 5}}),
-        (Wishes(iterations=3, warmup=1), {"window": {"iterations": 3, "warmupIterations": 1}}),
-        (Wishes(duration_ms=500), {"window": {"durationMillis": 500}}),
+        (CaptureOptions(), {"window": {"iterations": 5}}),
+        (CaptureOptions(iterations=3, warmup=1), {"window": {"iterations": 3, "warmupIterations": 1}}),
+        (CaptureOptions(duration_ms=500), {"window": {"durationMillis": 500}}),
         (
-            Wishes(deadline_s=40, missing_grace_s=5, conflict="Fail"),
+            CaptureOptions(deadline_s=40, missing_grace_s=5, conflict="Fail"),
             {
                 "window": {"iterations": 5},
                 "activeDeadlineSeconds": 40,
@@ -101,40 +101,40 @@ def test_wrong_ranks_are_refused_with_the_rule(text: str, rule: str) -> None:
                 "conflict": "Fail",
             },
         ),
-        (Wishes(ranks=[0, 8]), {"window": {"iterations": 5}, "ranks": {"list": [0, 8]}}),
-        (Wishes(every=2), {"window": {"iterations": 5}, "ranks": {"every": 2}}),
-        (Wishes(collect=["Shapes"]), {"window": {"iterations": 5}, "collect": ["Shapes"]}),
-        (Wishes(thread_samples="Never"), {"window": {"iterations": 5}, "threadSamples": "Never"}),
-        (Wishes(traces="Auto"), {"window": {"iterations": 5}, "traces": "Auto"}),
-        (Wishes(deadline_s=60), {"window": {"iterations": 5}, "activeDeadlineSeconds": 60}),
-        (Wishes(max_trace_mib=2), {"window": {"iterations": 5}, "limits": {"maxTraceBytes": 2 << 20}}),
+        (CaptureOptions(ranks=[0, 8]), {"window": {"iterations": 5}, "ranks": {"list": [0, 8]}}),
+        (CaptureOptions(every=2), {"window": {"iterations": 5}, "ranks": {"every": 2}}),
+        (CaptureOptions(collect=["Shapes"]), {"window": {"iterations": 5}, "collect": ["Shapes"]}),
+        (CaptureOptions(thread_samples="Never"), {"window": {"iterations": 5}, "threadSamples": "Never"}),
+        (CaptureOptions(traces="Auto"), {"window": {"iterations": 5}, "traces": "Auto"}),
+        (CaptureOptions(deadline_s=60), {"window": {"iterations": 5}, "activeDeadlineSeconds": 60}),
+        (CaptureOptions(max_trace_mib=2), {"window": {"iterations": 5}, "limits": {"maxTraceBytes": 2 << 20}}),
         (
-            Wishes(max_slowdown_percent=50, max_trace_mib=1),
+            CaptureOptions(max_slowdown_percent=50, max_trace_mib=1),
             {"window": {"iterations": 5}, "limits": {"maxTraceBytes": 1 << 20, "maxSlowdownPercent": 50}},
         ),
     ],
 )
-def test_flags_make_the_request_that_a_file_would_hold(wishes: Wishes, spec: dict[str, Any]) -> None:
-    document = make_document(JOB.target(), JOB.name, JOB.namespace, wishes, NOW)
+def test_flags_make_the_request_that_a_file_would_hold(options: CaptureOptions, spec: dict[str, Any]) -> None:
+    document = make_document(JOB.target(), JOB.name, JOB.namespace, options, NOW)
     target = {"workload": {"apiVersion": "batch/v1", "kind": "Job", "name": "llama"}}
     assert document["spec"] == {"target": target, **spec}
     assert parse_request(document).metadata.name == "llama-1121-094512"
 
 
 @pytest.mark.parametrize(
-    ("wishes", "says"),
+    ("options", "says"),
     [
-        (Wishes(iterations=5, duration_ms=500), "--iterations and --duration exclude each other"),
-        (Wishes(warmup=1, duration_ms=500), "--warmup counts iterations"),
-        (Wishes(ranks=[1], sample=2), "--ranks and --sample exclude each other"),
-        (Wishes(sample=2, every=2), "--sample and --every exclude each other"),
-        (Wishes(duration_ms=20_000), "--duration above 10s needs --ranks, --sample or --every"),
-        (Wishes(duration_ms=20_000, ranks=[0]), ""),
-        (Wishes(warmup=1), ""),
+        (CaptureOptions(iterations=5, duration_ms=500), "--iterations and --duration exclude each other"),
+        (CaptureOptions(warmup=1, duration_ms=500), "--warmup counts iterations"),
+        (CaptureOptions(ranks=[1], sample=2), "--ranks and --sample exclude each other"),
+        (CaptureOptions(sample=2, every=2), "--sample and --every exclude each other"),
+        (CaptureOptions(duration_ms=20_000), "--duration above 10s needs --ranks, --sample or --every"),
+        (CaptureOptions(duration_ms=20_000, ranks=[0]), ""),
+        (CaptureOptions(warmup=1), ""),
     ],
 )
-def test_what_flags_cannot_say_together_is_said_in_their_names(wishes: Wishes, says: str) -> None:
-    problem = find_contradiction(wishes)
+def test_what_flags_cannot_say_together_is_said_in_their_names(options: CaptureOptions, says: str) -> None:
+    problem = find_contradiction(options)
     assert says in problem
     assert bool(problem) == bool(says)
 
@@ -174,7 +174,7 @@ def test_what_to_collect_may_be_named_in_any_case_and_twice() -> None:
 
 
 def test_a_long_job_name_still_makes_a_valid_request() -> None:
-    document = make_document(JOB.target(), "a" * 37 + "-" + "b" * 14, "local", Wishes(), NOW)
+    document = make_document(JOB.target(), "a" * 37 + "-" + "b" * 14, "local", CaptureOptions(), NOW)
     assert len(parse_request(document).metadata.name or "") <= 52
 
 

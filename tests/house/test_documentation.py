@@ -8,7 +8,7 @@ import pytest
 from fleetprof_api.ledger import Reason
 from fleetprof_api.request import ProfileRequest, Status, load_request
 from fleetprof_api.request.fields import FieldRow, list_fields
-from fleetprof_cli.capture.request_flags import Wishes
+from fleetprof_cli.capture.request_flags import CaptureOptions
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubectl import COMMANDS as ON_KUBERNETES
 from fleetprof_cli.kubectl import group as plugin
@@ -69,7 +69,7 @@ def test_every_exit_code_is_documented(code: ExitCode) -> None:
 
 
 def test_every_flag_of_capture_that_makes_a_field_is_mapped() -> None:
-    assert CLI.count("`spec.") >= len(Wishes.__dataclass_fields__)
+    assert CLI.count("`spec.") >= len(CaptureOptions.__dataclass_fields__)
 
 
 FIELDS = [row for row in list_fields(ProfileRequest) if row.path != "status"] + list(list_fields(Status, "status."))

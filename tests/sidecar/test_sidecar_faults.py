@@ -33,7 +33,7 @@ async def test_each_fault_of_a_trainer_ends_in_its_reason(
     started = ("--started-unix-ns", str(time.time_ns()))
     for rank, fault in enumerate(FAULTS):
         start_trainers(*common, *started, "--first-rank", str(rank), "--fault", fault)
-    leaving = ("--fault", "exits_mid_capture", "--fault", "farewell")
+    leaving = ("--fault", "exits_mid_capture", "--fault", "orderly_end")
     start_trainers(*common, *started, "--first-rank", "10", *leaving)
     start_trainers(*common, *started, "--first-rank", "11")
     await await_that(known_trainers(hub, 12), 90)

@@ -18,7 +18,7 @@ _NAME_LENGTH: Final = 38  # and 12 for the time: names have at most 52
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class CaptureOptions:
     """What the flags said; None where a flag was not given."""
 
     iterations: int | None = None
@@ -38,44 +38,46 @@ class Wishes:
     max_slowdown_percent: int | None = None
 
 
-def find_contradiction(wishes: Wishes) -> str:
+def find_contradiction(options: CaptureOptions) -> str:
     """Which flags exclude, or need, each other; empty where none does."""
-    if wishes.iterations is not None and wishes.duration_ms is not None:
+    if options.iterations is not None and options.duration_ms is not None:
         return "--iterations and --duration exclude each other: give one of them"
-    if wishes.warmup is not None and wishes.duration_ms is not None:
+    if options.warmup is not None and options.duration_ms is not None:
         return "--warmup counts iterations: give --iterations instead of --duration"
-    chosen = {"--ranks": wishes.ranks, "--sample": wishes.sample, "--every": wishes.every}
+    chosen = {"--ranks": options.ranks, "--sample": options.sample, "--every": options.every}
     given = [flag for flag, value in chosen.items() if value is not None]
     if len(given) > 1:
         return f"{' and '.join(given)} exclude each other: give one of them"
-    if wishes.duration_ms is not None and wishes.duration_ms > _LONGEST_OF_ALL_MS and not given:
+    if options.duration_ms is not None and options.duration_ms > _LONGEST_OF_ALL_MS and not given:
         longest = format_duration(LONGEST_WINDOW_OF_ALL_RANKS_NS)
         return f"--duration above {longest} needs --ranks, --sample or --every to choose some ranks"
     return ""
 
 
-def make_document(target: dict[str, Any], stem: str, namespace: str, wishes: Wishes, now: datetime) -> dict[str, Any]:
+def make_document(
+    target: dict[str, Any], stem: str, namespace: str, options: CaptureOptions, now: datetime
+) -> dict[str, Any]:
     """The request as a document; its name is made of `stem` and `now`."""
-    window: dict[str, Any] = {"iterations": wishes.iterations, "durationMillis": wishes.duration_ms}
-    if wishes.iterations is None and wishes.duration_ms is None:
+    window: dict[str, Any] = {"iterations": options.iterations, "durationMillis": options.duration_ms}
+    if options.iterations is None and options.duration_ms is None:
         window["iterations"] = 5
-    window["warmupIterations"] = wishes.warmup
-    ranks = {"list": wishes.ranks, "sample": wishes.sample, "every": wishes.every}
+    window["warmupIterations"] = options.warmup
+    ranks = {"list": options.ranks, "sample": options.sample, "every": options.every}
     limits = {
-        "maxTraceBytes": None if wishes.max_trace_mib is None else wishes.max_trace_mib << 20,
-        "maxSlowdownPercent": wishes.max_slowdown_percent,
+        "maxTraceBytes": None if options.max_trace_mib is None else options.max_trace_mib << 20,
+        "maxSlowdownPercent": options.max_slowdown_percent,
     }
     spec: dict[str, Any] = {
         "target": target,
         "window": _given(window),
         "ranks": _given(ranks) or None,
-        "collect": list(wishes.collect) or None,
-        "threadSamples": wishes.thread_samples,
-        "traces": wishes.traces,
-        "canary": wishes.canary,
-        "conflict": wishes.conflict,
-        "activeDeadlineSeconds": wishes.deadline_s,
-        "missingRanksGraceSeconds": wishes.missing_grace_s,
+        "collect": list(options.collect) or None,
+        "threadSamples": options.thread_samples,
+        "traces": options.traces,
+        "canary": options.canary,
+        "conflict": options.conflict,
+        "activeDeadlineSeconds": options.deadline_s,
+        "missingRanksGraceSeconds": options.missing_grace_s,
         "limits": _given(limits) or None,
     }
     stem = stem[:_NAME_LENGTH].strip("-.")

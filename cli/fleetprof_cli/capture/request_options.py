@@ -26,7 +26,7 @@ from fleetprof_api.request import (
 from fleetprof_api.request.part import Part
 
 from fleetprof_cli.capture.rank_numbers import read_ranks
-from fleetprof_cli.capture.request_flags import Wishes, find_contradiction
+from fleetprof_cli.capture.request_flags import CaptureOptions, find_contradiction
 from fleetprof_cli.durations import Duration
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
@@ -141,15 +141,15 @@ _OPTIONS: Final = (
 
 
 def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds them all; `read_wishes` and `read_file` take them out of the command's arguments."""
+    """Adds them all; `read_options` and `read_file` take them out of the command's arguments."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
-def read_wishes(flags: dict[str, Any]) -> Wishes:
+def read_options(flags: dict[str, Any]) -> CaptureOptions:
     """What the options said. Raises UsageError where one excludes or needs another."""
-    wishes = Wishes(
+    options = CaptureOptions(
         iterations=flags["iterations"],
         duration_ms=flags["duration"],
         warmup=flags["warmup"],
@@ -166,9 +166,9 @@ def read_wishes(flags: dict[str, Any]) -> Wishes:
         max_trace_mib=flags["max_trace_mib"],
         max_slowdown_percent=flags["max_slowdown"],
     )
-    if problem := find_contradiction(wishes):
+    if problem := find_contradiction(options):
         raise click.UsageError(problem)
-    return wishes
+    return options
 
 
 def read_file(flags: dict[str, Any], target: str) -> ProfileRequest | None:
@@ -179,7 +179,7 @@ def read_file(flags: dict[str, Any], target: str) -> ProfileRequest | None:
     file = flags["file"]
     if file is None:
         return None
-    if target or read_wishes(flags) != Wishes(collect=[]):
+    if target or read_options(flags) != CaptureOptions(collect=[]):
         raise click.UsageError("-f holds the whole request: leave the job and the flags that describe it out")
     text = file.read(_MAX_FILE_BYTES + 1)
     if len(text) > _MAX_FILE_BYTES:

@@ -7,7 +7,7 @@ from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.request import InvalidRequest, ProfileRequest, parse_request
 
 from fleetprof_cli.capture.following import follow
-from fleetprof_cli.capture.request_flags import Wishes, make_document
+from fleetprof_cli.capture.request_flags import CaptureOptions, make_document
 from fleetprof_cli.capture.request_options import refuse_invalid
 from fleetprof_cli.local.hub_captures import HubCaptures
 from fleetprof_cli.local.hub_client import HubClient
@@ -20,14 +20,14 @@ DEFAULT_NAMESPACE: Final = "local"
 async def take_capture(
     state: StateDirectory,
     request: ProfileRequest | None,
-    wishes: Wishes,
+    options: CaptureOptions,
     job: str | None,
     namespace: str | None,
     *,
     wait: bool,
     wait_for_job: bool = False,
 ) -> pb.CaptureStatus:
-    """Asks for a capture, of `request` or of `wishes` for `job`, and follows it when told to. Raises Failure.
+    """Asks for a capture, of `request` or of `options` for `job`, and follows it when told to. Raises Failure.
 
     `wait_for_job`: the job need not be there yet.
     """
@@ -37,7 +37,7 @@ async def take_capture(
             target = running.job.target()
             try:
                 request = parse_request(
-                    make_document(target, running.job.name, running.job.namespace, wishes, datetime.now())
+                    make_document(target, running.job.name, running.job.namespace, options, datetime.now())
                 )
             except InvalidRequest as error:
                 raise refuse_invalid("the flags do not make a valid request", error) from None

@@ -12,7 +12,7 @@ from fleetprof_api.ledger import RecordingEstimate
 from fleetprof_api.report.recording import covers, learn
 
 from fleetprof_operator.hub.capture.request_capture import RequestCapture
-from fleetprof_operator.hub.planning.places import Contender, NoPlace, explain, line_up
+from fleetprof_operator.hub.planning.places import Contender, NoPlace, explain, order_contenders
 from fleetprof_operator.hub.planning.rank_targets import RankTarget
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.submission import UnknownCapture
@@ -66,7 +66,7 @@ class CaptureRegistry:
         contenders = [_contend(c) for c in self._unfinished() if c.wants_place]
         held = Counter(c.ledger.namespace for c in self._unfinished() if c.holds_place)
         if now_unix_ns - self._lined_up_unix_ns >= self._settings.look_again_ns or uid not in self._line:
-            self._line = line_up(held, contenders, most_of_namespace)
+            self._line = order_contenders(held, contenders, most_of_namespace)
             self._lined_up_unix_ns = now_unix_ns
         problem = explain(_contend(capture), held, contenders, self._line, self._settings.max_captures)
         if problem is None:

@@ -4,9 +4,9 @@
     POST /requests  an object of ours is made or changed: note who asked
 
 Guarantees: a pod is answered within ANSWER_S of its arrival, and passes unchanged when that is not enough or anything
-of ours fails; what a tenant sends is read within limits (`arrivals`), counted before it is built (`outline`) and worked
-on in threads in that tenant's turn (`turns`), so that a hostile one takes no sidecar from others; a body that is no
-AdmissionReview gets status 400 and a sentence.
+of ours fails; a tenant's review is read within limits (`review_bodies`), counted before it is built (`outline`) and
+worked on in threads in that tenant's turn (`fair_queue`), so that a hostile one takes no sidecar from others; a body
+that is no AdmissionReview gets status 400 and a sentence.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from fleetprof_operator.injection.admission import AdmissionRequest, InvalidReview, allow, read_review, refuse
-from fleetprof_operator.injection.arrivals import Arrivals, NotTaken
+from fleetprof_operator.injection.fair_queue import Busy, FairQueue
 from fleetprof_operator.injection.namespace_limits import NamespaceLimitsReader, UnknownLimits
 from fleetprof_operator.injection.outline import find_excess
 from fleetprof_operator.injection.pods.change import change_pod
@@ -27,7 +27,7 @@ from fleetprof_operator.injection.pods.nodes import Node
 from fleetprof_operator.injection.pods.quota_check import NamespaceLimits
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
 from fleetprof_operator.injection.requester import note_caller
-from fleetprof_operator.injection.turns import Busy, Turns
+from fleetprof_operator.injection.review_bodies import NotTaken, ReviewBodies
 
 ANSWER_S: Final = 1.0
 RESULTS: Final = (
@@ -57,8 +57,8 @@ class Webhook:
         self._settings = settings
         self._nodes = nodes
         self._limits = limits
-        self._arrivals = Arrivals()
-        self._turns = Turns()
+        self._bodies = ReviewBodies()
+        self._queue = FairQueue()
         self.is_leaving = False
         self.registry = CollectorRegistry()
         self._pods = Counter(
@@ -97,11 +97,11 @@ class Webhook:
 
     def close(self) -> None:
         """Ends its threads; no question comes any more."""
-        self._turns.close()
+        self._queue.close()
 
     async def _answer_pod(self, request: web.Request) -> web.Response:
         try:
-            async with self._arrivals.take(request) as body:
+            async with self._bodies.take(request) as body:
                 answer, result = await self._admit_pod(read_review(body))
         except InvalidReview as problem:
             return web.json_response({"error": str(problem)}, status=400)
@@ -115,7 +115,7 @@ class Webhook:
 
     async def _answer_request(self, request: web.Request) -> web.Response:
         try:
-            async with self._arrivals.take(request) as body:
+            async with self._bodies.take(request) as body:
                 answer = await self._admit_request(read_review(body))
         except InvalidReview as problem:
             return web.json_response({"error": str(problem)}, status=400)
@@ -162,11 +162,11 @@ class Webhook:
         if self._nodes is not None and (nodes := self._nodes()) is None:
             message = "fleetprof: this pod cannot be captured: it is not known yet which nodes have the sidecar's image"
             return _encode(allow(request.uid, warnings=[message])), "UnknownNodes"
-        return await self._turns.run(request.namespace, lambda: _change(request, limits, settings, nodes))
+        return await self._queue.run(request.namespace, lambda: _change(request, limits, settings, nodes))
 
     async def _admit_request(self, request: AdmissionRequest) -> dict[str, Any]:
         try:
-            return await self._turns.run(request.namespace, lambda: note_caller(request))
+            return await self._queue.run(request.namespace, lambda: note_caller(request))
         except Busy as problem:
             return refuse(request.uid, f"fleetprof: {problem}; try again", reason="TooManyRequests", code=429)
 

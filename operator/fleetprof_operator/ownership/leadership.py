@@ -24,9 +24,9 @@ from fleetprof_operator.ownership.lease import (
     RENEW_S,
     TRY_S,
     Holder,
-    Sight,
+    ObservedLease,
     build_claim,
-    build_farewell,
+    build_release,
     is_free,
     lease_path,
     look,
@@ -54,7 +54,7 @@ class Leadership:
         self._cluster = cluster
         self._namespaces = sorted(namespaces)
         self._me = me
-        self._sights: dict[str, Sight] = {}
+        self._sights: dict[str, ObservedLease] = {}
         self._renewed_s: dict[str, float] = {}  # of each namespace that is ours, on the monotonic clock
         self._trouble = ""
         self.find_own_trouble: Callable[[], str] = lambda: ""
@@ -109,7 +109,7 @@ class Leadership:
             async with asyncio.timeout(TRY_S):
                 lease = await self._cluster.get(path)
                 if read_holder(lease) == self._me:
-                    await self._cluster.merge(path, build_farewell(lease))
+                    await self._cluster.merge(path, build_release(lease))
         except (ApiRefused, ApiUnreachable, TimeoutError) as error:
             log.warning("the Lease in %s cannot be freed: %s", namespace, error)
 
@@ -121,9 +121,9 @@ class Leadership:
             async with asyncio.timeout(TRY_S):
                 lease = await self._cluster.get(path)
                 now_ns = time.monotonic_ns()
-                sight = self._sights[namespace] = look(lease, self._sights.get(namespace, Sight()), now_ns)
+                observed = self._sights[namespace] = look(lease, self._sights.get(namespace, ObservedLease()), now_ns)
                 holder = read_holder(lease)
-                if not is_free(lease, self._me, sight, now_ns):
+                if not is_free(lease, self._me, observed, now_ns):
                     self._give_way(namespace, holder, ours=ours)
                     return False
                 await self._cluster.merge(path, build_claim(lease, self._me, time.time_ns(), self.find_own_trouble()))

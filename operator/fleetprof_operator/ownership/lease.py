@@ -40,7 +40,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ObservedLease:
     """A Lease as it was seen last: what its holder wrote, and since when (ns of a monotonic clock) it stands there."""
 
     mark: tuple[str, str] = ("", "")
@@ -61,18 +61,18 @@ def read_holder(lease: Json) -> Holder | None:
     return Holder(str(identity), str(annotations.get(OWNER_ANNOTATION, "")), str(annotations.get(HUB_ANNOTATION, "")))
 
 
-def look(lease: Json, before: Sight, now_ns: int) -> Sight:
+def look(lease: Json, before: ObservedLease, now_ns: int) -> ObservedLease:
     """What is known of the Lease after this look."""
     spec = lease.get("spec") or {}
     mark = (str(spec.get("holderIdentity") or ""), str(spec.get("renewTime") or ""))
-    return before if mark == before.mark and before.since_ns else Sight(mark, now_ns)
+    return before if mark == before.mark and before.since_ns else ObservedLease(mark, now_ns)
 
 
-def is_free(lease: Json, me: Holder, sight: Sight, now_ns: int) -> bool:
+def is_free(lease: Json, me: Holder, observed: ObservedLease, now_ns: int) -> bool:
     """Whether `me` may write its name: nobody's is there, or its own, or one that has not been renewed."""
     holder = read_holder(lease)
     same = holder is not None and (holder.identity, holder.owner) == (me.identity, me.owner)
-    return holder is None or same or now_ns - sight.since_ns >= DURATION_S * 10**9
+    return holder is None or same or now_ns - observed.since_ns >= DURATION_S * 10**9
 
 
 def build_claim(lease: Json, me: Holder, now_unix_ns: int, trouble: str = "") -> Json:
@@ -89,7 +89,7 @@ def build_claim(lease: Json, me: Holder, now_unix_ns: int, trouble: str = "") ->
     return {"metadata": _at_version(lease) | {"annotations": annotations}, "spec": wanted}
 
 
-def build_farewell(lease: Json) -> Json:
+def build_release(lease: Json) -> Json:
     """The merge patch with which its holder lets it go, so that the next need not wait."""
     return {"metadata": _at_version(lease), "spec": {"holderIdentity": None}}
 

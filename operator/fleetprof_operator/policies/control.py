@@ -50,9 +50,9 @@ class PolicyControl:
     def register(self, registry: kopf.OperatorRegistry) -> None:
         """Adds the handlers."""
         kind: dict[str, Any] = {"group": "fleetprof.io", "version": "v1alpha1", "plural": PLURAL, "registry": registry}
-        kopf.on.event(**kind)(self.see)
+        kopf.on.event(**kind)(self.on_event)
 
-    async def see(self, event: Mapping[str, Any], **_: Any) -> None:
+    async def on_event(self, event: Mapping[str, Any], **_: Any) -> None:
         """Any change of any policy."""
         body: Json = event["object"]
         if event["type"] == "DELETED" or not self._serves(body):

@@ -69,7 +69,7 @@ class Engine:
         if known is None:
             self.policies[body["metadata"]["uid"]] = PolicyState(body, self._clock())
         else:
-            known.see(body, self._clock())
+            known.update(body, self._clock())
 
     def forget(self, uid: str) -> None:
         """The policy is gone. Its requests go on."""

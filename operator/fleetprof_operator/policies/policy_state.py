@@ -28,7 +28,7 @@ _MESSAGE: Final = 2000
 
 
 class PolicyState:
-    """`body` is the object as it was first seen; `see` takes newer ones."""
+    """`body` is the object as it was first seen; `update` takes newer ones."""
 
     def __init__(self, body: Json, now_unix_ns: int) -> None:
         self.metadata: Json = body["metadata"]
@@ -64,7 +64,7 @@ class PolicyState:
         """Its path in the API, with its namespace."""
         return f"{PATH}/namespaces/{self.namespace}/{PLURAL}/{self.name}"
 
-    def see(self, body: Json, now_unix_ns: int) -> None:
+    def update(self, body: Json, now_unix_ns: int) -> None:
         """The object has changed. Its status is ours: what stands in it is not read again."""
         changed = body["metadata"]["generation"] != self.metadata["generation"]
         self.metadata = body["metadata"]

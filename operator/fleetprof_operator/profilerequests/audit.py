@@ -18,14 +18,14 @@ _log: Final = logging.getLogger(AUDIT)
 _MOST: Final = 500
 
 
-def tell_taken(metadata: Json, requester: str, request: ProfileRequest) -> None:
+def audit_taken(metadata: Json, requester: str, request: ProfileRequest) -> None:
     """The hub has the request now, and so has the store."""
     window = request.spec.window.model_dump(mode="json", by_alias=True, exclude_none=True)
     collect = [str(each) for each in request.spec.collect]
     _tell("taken", metadata, requester, target=request.target_text(), window=window, collect=collect)
 
 
-def tell_ended(metadata: Json, requester: str, target: str, end: Fact, capture: pb.CaptureStatus | None) -> None:
+def audit_ended(metadata: Json, requester: str, target: str, end: Fact, capture: pb.CaptureStatus | None) -> None:
     """The request has ended; `capture` None: nothing was begun."""
     ranks = count_ranks(capture.ranks) if capture is not None else {}
     message = end.message[:_MOST]

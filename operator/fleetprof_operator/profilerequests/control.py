@@ -22,9 +22,9 @@ from fleetprof_api.process.log import about
 from fleetprof_operator.analyses.analyses import AnalyzerJobs
 from fleetprof_operator.hub.submission import UnknownCapture
 from fleetprof_operator.kubernetes.cluster import Json
-from fleetprof_operator.ownership.territory import Territory
+from fleetprof_operator.ownership.request_ownership import RequestOwnership
 from fleetprof_operator.profilerequests.later_changes import LaterChanges
-from fleetprof_operator.profilerequests.life import WITHDRAW_S, RequestLife, Surroundings
+from fleetprof_operator.profilerequests.life import WITHDRAW_S, RequestLife, RequestServices
 from fleetprof_operator.profilerequests.records import PLURAL, Record, Records, find_turn
 from fleetprof_operator.profilerequests.retention import Retention
 from fleetprof_operator.profilerequests.status import is_finished
@@ -41,17 +41,17 @@ class Control:
 
     def __init__(
         self,
-        around: Surroundings,
+        services: RequestServices,
         records: Records,
         retention: Retention,
         later_changes: LaterChanges,
         analyses: AnalyzerJobs | None,
-        territory: Territory,
+        ownership: RequestOwnership,
         stop: asyncio.Event,
     ) -> None:
         self._stop = stop
-        self._territory = territory
-        self._around = around
+        self._ownership = ownership
+        self._services = services
         self._records = records
         self._retention = retention
         self._later_changes = later_changes
@@ -62,34 +62,34 @@ class Control:
         """Adds the handlers."""
         kind: dict[str, Any] = {"group": "fleetprof.io", "version": "v1alpha1", "plural": PLURAL, "registry": registry}
         # kopf begins nothing for any request before it has indexed all that are there.
-        kopf.index(**kind)(self.line_up)
-        kopf.on.event(**kind)(self.see)
+        kopf.index(**kind)(self.on_index)
+        kopf.on.event(**kind)(self.on_event)
         kopf.daemon(
             **kind,
             when=self._is_to_do,
             cancellation_backoff=WITHDRAW_S + 2 * _LAST_WORDS_S,
             cancellation_timeout=_LAST_WORDS_S,
-        )(self.live)
+        )(self.run_daemon)
         kopf.on.login(registry=registry)(_log_in)
         kopf.on.startup(registry=registry)(self._configure)
 
-    async def line_up(self, body: Mapping[str, Any], **_: Any) -> None:
+    async def on_index(self, body: Mapping[str, Any], **_: Any) -> None:
         """Whether a request waits to be taken, so that after any restart they are taken in the order of their turns."""
-        metadata, line = body["metadata"], self._around.waiting_line
+        metadata, line = body["metadata"], self._services.waiting_line
         namespace, uid = metadata["namespace"], metadata["uid"]
         record = Record(dict(body))
-        is_over = is_finished(body.get("status")) or record.is_taken_back or record.is_suspended
-        if is_over or self._around.hub.knows(uid) or not self._territory.serves(body):
+        is_over = is_finished(body.get("status")) or record.is_withdrawn or record.is_suspended
+        if is_over or self._services.hub.knows(uid) or not self._ownership.serves(body):
             line.leave(namespace, uid)
         else:
             line.join(namespace, uid, find_turn(metadata))
 
-    async def see(self, event: Mapping[str, Any], **_: Any) -> None:
+    async def on_event(self, event: Mapping[str, Any], **_: Any) -> None:
         """Any change of any request; before the daemon is begun or ended for it."""
         body: Json = event["object"]
         uid = body["metadata"]["uid"]
         if event["type"] == "DELETED":
-            self._around.waiting_line.leave(body["metadata"]["namespace"], uid)
+            self._services.waiting_line.leave(body["metadata"]["namespace"], uid)
             if self._records.find(uid) is None:
                 return  # another release's
             self._records.forget(uid)
@@ -99,22 +99,22 @@ class Control:
             if self._analyses is not None:
                 self._start(self._analyses.remove(uid))
             return
-        if not self._territory.serves(body):
+        if not self._ownership.serves(body):
             return
         record = self._records.note(body)
         self._retention.note(body)
         self._later_changes.note(body)
-        if record.is_taken_back:
+        if record.is_withdrawn:
             await self._take_back(uid, record.canceller)
 
-    async def live(self, uid: str, stopped: kopf.DaemonStopped, **_: Any) -> None:
+    async def run_daemon(self, uid: str, stopped: kopf.DaemonStopped, **_: Any) -> None:
         """The daemon of one request."""
         record = self._records.find(uid)
         if record is None:
             return
         metadata = record.metadata
         with about(capture=uid, namespace=metadata["namespace"], name=metadata["name"]):
-            life = RequestLife(record, self._around)
+            life = RequestLife(record, self._services)
             running = asyncio.create_task(self._run_once_held(life, record))
             stopping = asyncio.create_task(_wait(stopped))
             try:
@@ -134,7 +134,7 @@ class Control:
             if "deletionTimestamp" in record.metadata:
                 if await self._unless_stopped(life.withdraw()):
                     # Once this daemon has ended: kopf, woken by that very write, finds it so and lets the object go.
-                    self._start(life.farewell())
+                    self._start(life.write_end())
                 else:
                     await self._give_up(uid)
 
@@ -145,11 +145,11 @@ class Control:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _is_to_do(self, body: Mapping[str, Any], status: Mapping[str, Any], **_: Any) -> bool:
-        return not is_finished(status) and self._territory.serves(body)
+        return not is_finished(status) and self._ownership.serves(body)
 
     def _configure(self, settings: kopf.OperatorSettings, **_: Any) -> None:
         """Nothing of kopf's own names on our objects, no Events of its own, no look at kinds and namespaces."""
-        settings.persistence.finalizer = self._territory.finalizer
+        settings.persistence.finalizer = self._ownership.finalizer
         settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix="fleetprof.io")
         settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix="fleetprof.io")
         settings.posting.enabled = False
@@ -160,7 +160,7 @@ class Control:
         """Runs a life as soon as a deletion would wait for it."""
         try:
             async with asyncio.timeout(_FINALIZER_S):
-                while not self._territory.holds(record.body):
+                while not self._ownership.holds(record.body):
                     await record.wait()
         except TimeoutError:
             log.warning("the request begins without its finalizer, which could not be set within %g s", _FINALIZER_S)
@@ -170,8 +170,8 @@ class Control:
         """Ends the ledger of a deleted request while there is somebody to do it: its object goes with this operator."""
         with suppress(UnknownCapture, TimeoutError):
             async with asyncio.timeout(_LAST_WORDS_S):
-                await self._around.hub.cancel(uid, hurry=True)
-                async for capture in self._around.hub.watch(uid):
+                await self._services.hub.cancel(uid, hurry=True)
+                async for capture in self._services.hub.watch(uid):
                     if capture.finished:
                         return
 
@@ -190,7 +190,7 @@ class Control:
 
     async def _take_back(self, uid: str, by: Canceller) -> None:
         with suppress(UnknownCapture):  # never begun, or over
-            await self._around.hub.cancel(uid, by=by)
+            await self._services.hub.cancel(uid, by=by)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

@@ -28,7 +28,7 @@ from fleetprof_operator.hub.submission import QUEUED, TOO_MANY, CaptureRefused, 
 from fleetprof_operator.hub.waiting_line import WaitingLine
 from fleetprof_operator.kubernetes.cluster import Cluster, Json
 from fleetprof_operator.metrics import Metrics
-from fleetprof_operator.profilerequests.audit import tell_ended, tell_taken
+from fleetprof_operator.profilerequests.audit import audit_ended, audit_taken
 from fleetprof_operator.profilerequests.headline import find_page, read_headline
 from fleetprof_operator.profilerequests.notices import Notices
 from fleetprof_operator.profilerequests.records import Record, find_turn, request_path, to_request
@@ -52,7 +52,7 @@ _REPORT_S: Final = 30.0  # for the store to give the report's headline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class RequestServices:
     """What all requests share. `owner` is this release; `targets` has the pods' watch of each request under way."""
 
     cluster: Cluster
@@ -71,9 +71,9 @@ class Surroundings:
 class RequestLife:
     """One request. `run` ends when it has; cancel it to leave it to the next operator."""
 
-    def __init__(self, record: Record, around: Surroundings) -> None:
+    def __init__(self, record: Record, services: RequestServices) -> None:
         self._record = record
-        self._around = around
+        self._services = services
         metadata = record.metadata
         self._uid, self._namespace, self._name = metadata["uid"], metadata["namespace"], metadata["name"]
         self._turn = find_turn(metadata)
@@ -81,13 +81,13 @@ class RequestLife:
         self._requester = ""
         self._status: Json = record.body.get("status") or {}
         self._wanted: Json = {}
-        self._notices = Notices(around.cluster, metadata)
+        self._notices = Notices(services.cluster, metadata)
         self._writer = StatusWriter(
-            around.cluster,
+            services.cluster,
             request_path(self._namespace, self._name),
             self._uid,
             self._status,
-            on_write=lambda: around.metrics.writes.labels("status").inc(),
+            on_write=lambda: services.metrics.writes.labels("status").inc(),
         )
 
     async def run(self) -> None:
@@ -95,13 +95,13 @@ class RequestLife:
         try:
             await run_beside(self._go(), self._writer.run(), self._keep_generation())
         finally:
-            self._around.waiting_line.leave(self._namespace, self._uid)
+            self._services.waiting_line.leave(self._namespace, self._uid)
 
     async def withdraw(self) -> None:
         """The request is deleted: takes its capture back, and waits for that within a bound."""
         try:
-            request, _ = self._around.hub.look_up(self._uid)
-            await self._around.hub.cancel(self._uid)
+            request, _ = self._services.hub.look_up(self._uid)
+            await self._services.hub.cancel(self._uid)
         except UnknownCapture:
             return  # nothing was begun
         try:
@@ -113,7 +113,7 @@ class RequestLife:
         except TimeoutError:
             log.warning("the deletion goes on although ranks did not confirm within %g s", WITHDRAW_S)
 
-    async def farewell(self) -> None:
+    async def write_end(self) -> None:
         """Writes what `withdraw` found; a request that is gone already does not mind."""
         if self._wanted:
             async with asyncio.timeout(WITHDRAW_S):
@@ -122,25 +122,25 @@ class RequestLife:
     # ------------------------------------------------------------ the way
 
     async def _go(self) -> None:
-        self._requester = await self._around.requesters.find(self._record.body)
+        self._requester = await self._services.requesters.find(self._record.body)
         try:
             request = to_request(self._record.body)
         except InvalidRequest as error:
             await self._end("False", "Invalid", "; ".join(error.problems))
             return
         self._target = request.target_text()
-        while self._record.is_suspended and not self._record.is_taken_back:
+        while self._record.is_suspended and not self._record.is_withdrawn:
             self._show({"Succeeded": Fact("Unknown", "Suspended", "set spec.suspend to false to begin")})
             await self._record.wait()
         if self._record.is_suspended:
             await self._end("False", "Cancelled", f"cancelled by {self._record.canceller} before it was begun")
             return
-        was_taken = self._around.hub.knows(self._uid)  # before a restart: it was told then
+        was_taken = self._services.hub.knows(self._uid)  # before a restart: it was told then
         if await self._take(request):
             if not was_taken:
-                tell_taken(self._record.metadata, self._requester, request)
-            self._around.waiting_line.leave(self._namespace, self._uid)
-            if self._around.analyses and (cuts := self._around.analyses.describe_cuts(request.spec.analysis)):
+                audit_taken(self._record.metadata, self._requester, request)
+            self._services.waiting_line.leave(self._namespace, self._uid)
+            if self._services.analyses and (cuts := self._services.analyses.describe_cuts(request.spec.analysis)):
                 await self._give_notice("Warning", "AnalysisCut", cuts)
             await self._end_with(await self._follow_with_pods(request))
 
@@ -150,7 +150,7 @@ class RequestLife:
         while True:
             try:
                 until += await self._await_turn()
-                await self._around.hub.adopt(
+                await self._services.hub.adopt(
                     request,
                     namespace=self._namespace,
                     uid=self._uid,
@@ -165,28 +165,28 @@ class RequestLife:
                 if not patient:
                     await self._end("False", refusal.reason, str(refusal))
                     return False
-                if self._record.is_taken_back:
+                if self._record.is_withdrawn:
                     await self._end("False", "Cancelled", f"cancelled by {self._record.canceller} while it waited")
                     return False
-                self._around.waiting_line.hold(self._namespace, self._uid, self._turn)
+                self._services.waiting_line.hold(self._namespace, self._uid, self._turn)
                 until += await self._wait_in_queue(str(refusal))
                 continue
             except StoreError as error:
                 message = f"the object store does not take the request: {error}"
-                if time.monotonic() >= until or self._record.is_taken_back:
+                if time.monotonic() >= until or self._record.is_withdrawn:
                     await self._end("False", "StoreUnavailable", message)
                     return False
                 self._show({"Succeeded": Fact("Unknown", "Waiting", message)})
                 await asyncio.sleep(_ADOPT_AGAIN_S)
                 continue
-            if self._record.is_taken_back:
-                await self._around.hub.cancel(self._uid, by=self._record.canceller)
+            if self._record.is_withdrawn:
+                await self._services.hub.cancel(self._uid, by=self._record.canceller)
             return True
 
     async def _await_turn(self) -> float:
         """Waits while those before are being taken; for how many seconds. Raises CaptureRefused if they are not."""
-        line, waited = self._around.waiting_line, 0.0
-        while not self._around.hub.knows(self._uid) and not self._record.is_taken_back:
+        line, waited = self._services.waiting_line, 0.0
+        while not self._services.hub.knows(self._uid) and not self._record.is_withdrawn:
             before = line.find_place(self._namespace, self._turn) - 1
             if not before:
                 break
@@ -198,7 +198,7 @@ class RequestLife:
 
     async def _wait_in_queue(self, why: str) -> float:
         """Shows its place, and waits for a while: for how many seconds. The farther its place, the rarer its looks."""
-        place = self._around.waiting_line.find_place(self._namespace, self._turn)
+        place = self._services.waiting_line.find_place(self._namespace, self._turn)
         fact = Fact("Unknown", "Waiting", f"place {place} in the namespace's queue: {why}")
         facts = {"TargetsResolved": Fact("False", QUEUED, fact.message), "Succeeded": fact}
         self._show(facts, {"queuePosition": place})
@@ -210,16 +210,16 @@ class RequestLife:
 
     async def _wait_to_be_first(self, timeout_s: float) -> float:
         began = time.monotonic()
-        await self._around.waiting_line.wait_to_be_first(self._namespace, self._turn, timeout_s)
+        await self._services.waiting_line.wait_to_be_first(self._namespace, self._turn, timeout_s)
         return time.monotonic() - began
 
     async def _follow_with_pods(self, request: ProfileRequest) -> pb.CaptureStatus:
         """Shows the capture as it goes, and tells the hub of its pods meanwhile; its last status."""
-        with self._around.targets.hold(self._uid, self._namespace, request) as pods:
+        with self._services.targets.hold(self._uid, self._namespace, request) as pods:
             return await run_beside(self._follow(), pods.run())
 
     async def _follow(self) -> pb.CaptureStatus:
-        async for capture in self._around.hub.watch(self._uid):
+        async for capture in self._services.hub.watch(self._uid):
             if capture.finished:
                 return capture
             wanted = from_capture(capture)
@@ -239,7 +239,7 @@ class RequestLife:
         if any(c.type == "Analyzed" and c.status == "True" for c in capture.conditions):
             wanted["headline"] = await self._read_headline()
             wanted["storeURL"] = self._locate_report()
-            wanted["reportURL"] = find_page(self._around.report_url, wanted["storeURL"], self._record.metadata)
+            wanted["reportURL"] = find_page(self._services.report_url, wanted["storeURL"], self._record.metadata)
         await self._write_end(wanted, capture)
 
     async def _write_end(self, wanted: Json, capture: pb.CaptureStatus | None) -> None:
@@ -252,14 +252,14 @@ class RequestLife:
 
     def _note_end(self, wanted: Json, capture: pb.CaptureStatus | None) -> None:
         end = wanted["facts"]["Succeeded"]
-        self._around.metrics.note_end(end.reason, capture)
-        tell_ended(self._record.metadata, self._requester or UNKNOWN, self._target, end, capture)
+        self._services.metrics.note_end(end.reason, capture)
+        audit_ended(self._record.metadata, self._requester or UNKNOWN, self._target, end, capture)
 
     async def _read_headline(self) -> Json:
         key = keys.report_key(self._namespace, self._uid)
         try:
             async with asyncio.timeout(_REPORT_S):
-                data = await self._around.calls.get_if_there(key)
+                data = await self._services.calls.get_if_there(key)
         except (StoreError, TimeoutError) as error:
             log.warning("the report cannot be read for its headline: %s", error)
             return {}
@@ -267,13 +267,13 @@ class RequestLife:
 
     def _locate_report(self) -> str:
         """With what a reader needs to find that store; without a credential, since a StoreLocation holds none."""
-        located = self._around.calls.store.locate(keys.report_page_key(self._namespace, self._uid))
-        return located + self._around.store.settings()
+        located = self._services.calls.store.locate(keys.report_page_key(self._namespace, self._uid))
+        return located + self._services.store.settings()
 
     # ------------------------------------------------------------ what people see
 
     def _show(self, facts: dict[str, Fact], wanted: Json | None = None) -> None:
-        self._wanted = {**(wanted or {}), "facts": facts, "owner": self._around.owner}
+        self._wanted = {**(wanted or {}), "facts": facts, "owner": self._services.owner}
         if self._requester:
             self._wanted["requester"] = self._requester
         self._status = build_status(
@@ -312,4 +312,4 @@ class RequestLife:
     async def _give_notice(self, kind: str, reason: str, message: str) -> None:
         if await self._notices.tell(kind, reason, message):
             log.info("%s: %s", reason, message)
-            self._around.metrics.writes.labels("event").inc()
+            self._services.metrics.writes.labels("event").inc()

@@ -73,7 +73,7 @@ class Record:
         return bool(self.body["spec"].get("suspend"))
 
     @property
-    def is_taken_back(self) -> bool:
+    def is_withdrawn(self) -> bool:
         """Whether it is being deleted, or its capture is to be cancelled."""
         return "deletionTimestamp" in self.metadata or CANCEL_ANNOTATION in (self.metadata.get("annotations") or {})
 

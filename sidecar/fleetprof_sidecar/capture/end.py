@@ -28,7 +28,7 @@ def end_failed(capture: ProcessCapture, reason: Reason, message: str, at: int) -
     effects = [Effect.REPORT]
     if capture.state == RankState.ASKED:
         effects.insert(0, Effect.WITHDRAW_ORDER)
-    if capture.terms.has_agent and capture.farewell is None and capture.cancel_reason is None:
+    if capture.terms.has_agent and capture.orderly_end is None and capture.cancel_reason is None:
         # Dropping frees Kineto's one slot; it costs the trainer milliseconds, so only where there is something.
         held_by_kineto = capture.state != RankState.ASKED and not capture.written_unix_ns
         effects.append(Effect.CANCEL_IN_PROCESS if held_by_kineto else Effect.TELL_AGENT_DONE)

@@ -128,16 +128,18 @@ def advance(capture: ProcessCapture, event: Event) -> Transition:
         case FileRejected(name, reason, message, at):
             if capture.file_name == name and capture.state == RankState.STARTED:
                 return end_failed(capture, reason, message, at)
-        case Gone(_, at, farewell):
+        case Gone(_, at, orderly_end):
             if capture.state == RankState.ASKED:
-                capture = msgspec.structs.replace(capture, farewell=farewell)
-                return end_failed(capture, *explain_end_of_process(farewell), at)
-            if capture.awaits_file and capture.farewell is None:
-                return msgspec.structs.replace(capture, farewell=farewell, settle_unix_ns=at + GONE_PATIENCE_NS), []
+                capture = msgspec.structs.replace(capture, orderly_end=orderly_end)
+                return end_failed(capture, *explain_end_of_process(orderly_end), at)
+            if capture.awaits_file and capture.orderly_end is None:
+                return msgspec.structs.replace(
+                    capture, orderly_end=orderly_end, settle_unix_ns=at + GONE_PATIENCE_NS
+                ), []
         case Cancel():
             return _cancel(capture, event)
         case AgentDropping(at):
-            settles_otherwise = capture.own_profile_unix_ns or capture.farewell is not None
+            settles_otherwise = capture.own_profile_unix_ns or capture.orderly_end is not None
             if capture.awaits_file and capture.cancel_reason is not None and not settles_otherwise:
                 return msgspec.structs.replace(capture, settle_unix_ns=at + DROP_PATIENCE_NS), []
         case AgentEnding(at):

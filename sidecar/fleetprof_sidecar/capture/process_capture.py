@@ -161,7 +161,7 @@ class ProcessCapture(msgspec.Struct, frozen=True, kw_only=True):
     file_name: str = ""  # of the finished trace in the traces directory, while it is checked and compressed
     last_sign_unix_ns: int = 0  # when something of this trace last moved
     due_unix_ns: int = 0  # when tracing was first seen to be due
-    farewell: bool | None = None  # the process is gone: with (True) or without an orderly end
+    orderly_end: bool | None = None  # the process is gone: with (True) or without an orderly end
     settle_unix_ns: int = 0  # when to decide that no file will come, 0: not yet
     cancel_reason: Reason | None = None
     cancel_message: str = ""

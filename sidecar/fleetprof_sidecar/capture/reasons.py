@@ -22,8 +22,8 @@ def explain_missing_file(capture: ProcessCapture, tick: Tick) -> tuple[Reason, s
         return capture.cancel_reason, (
             f"{capture.cancel_message}; the agent did not confirm, so the trace ends with its window and is discarded"
         )
-    if capture.farewell is not None:
-        return explain_end_of_process(capture.farewell)
+    if capture.orderly_end is not None:
+        return explain_end_of_process(capture.orderly_end)
     hint = f"; {tick.hint}" if tick.hint else ""
     if capture.state == RankState.ASKED:
         return explain_expiry(capture, "time", tick.last_poll_unix_ns)
@@ -91,8 +91,8 @@ def explain_expiry(capture: ProcessCapture, why: str, last_poll_unix_ns: int) ->
     return Reason.TOO_LATE, "the process did not ask for its order before the start"
 
 
-def explain_end_of_process(farewell: bool) -> tuple[Reason, str]:
-    """How the process ended; `farewell`: its agent said goodbye."""
-    if farewell:
+def explain_end_of_process(orderly_end: bool) -> tuple[Reason, str]:
+    """How the process ended; `orderly_end`: its agent said goodbye."""
+    if orderly_end:
         return Reason.PROCESS_EXITED, "the process ended, by itself or by an exception, before its trace was complete"
     return Reason.PROCESS_KILLED, "a signal or a crash ended the process before its trace was complete"

@@ -17,11 +17,11 @@ from fleetprof_api.hub import hub_pb2
 from fleetprof_api.ledger import RankState, Reason
 
 from fleetprof_sidecar.capture.events import Cancel, FinalSeen, OrderRejected, PodEnded, TmpSeen, TraceWanted
-from fleetprof_sidecar.capture.experience import Experience
 from fleetprof_sidecar.capture.machine import begin
 from fleetprof_sidecar.capture.order_limits import OverLimit, check_limits, check_room
 from fleetprof_sidecar.capture.orders import read_terms
 from fleetprof_sidecar.capture.process_capture import CaptureKey, ProcessCapture
+from fleetprof_sidecar.capture.recording_history import RecordingHistory
 from fleetprof_sidecar.capture.slowdown import SlowdownWatches
 from fleetprof_sidecar.captures.event_translation import make_tick, translate
 from fleetprof_sidecar.captures.headroom import Disk, disk_need_bytes
@@ -62,7 +62,7 @@ class CaptureController:
         work: CaptureWork,
         recorders: RankRecorders,
         hub: HubSender,
-        experience: Experience,
+        history: RecordingHistory,
         storage_limit_bytes: int = 0,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -73,7 +73,7 @@ class CaptureController:
         self._hub = hub
         self._clock = clock
         self._desk = OrderDesk(processes, traces.path, Disk(traces.path, spool.path, storage_limit_bytes))
-        self._experience = experience
+        self._history = history
         self._leftovers = Leftovers(traces, processes)
         self._held = HeldCaptures(
             desk=self._desk, spool=spool, leftovers=self._leftovers, work=work, hub=hub, clock=clock
@@ -135,7 +135,7 @@ class CaptureController:
     def _ends_with_us(self, capture: ProcessCapture) -> bool:
         if capture.is_final:
             return False
-        process_ended = capture.farewell is not None or self._processes.get(capture.terms.process_id) is None
+        process_ended = capture.orderly_end is not None or self._processes.get(capture.terms.process_id) is None
         return process_ended or bool(capture.file_name or capture.trace)
 
     # ------------------------------------------------------------ what the hub says
@@ -182,8 +182,8 @@ class CaptureController:
             return
         now = self._clock()
         try:
-            known = self._experience.of(order.process_id, arm.collect)
-            recorded = self._experience.recorded(order.process_id)
+            known = self._history.of(order.process_id, arm.collect)
+            recorded = self._history.recorded(order.process_id)
             terms = read_terms(arm, order, self._processes.get(order.process_id), known, recorded)
         except ValueError as problem:
             log.warning("the hub sent an order that makes no sense: %s", problem)
@@ -211,7 +211,7 @@ class CaptureController:
         if not self._held[key].is_final:
             self._held.apply(key, Cancel(Reason.CANCELLED, "the hub ended this capture", self._clock()))
         self._work.stop(key)
-        self._experience.note(self._held[key])
+        self._history.note(self._held[key])
         self._slowdown.forget(key)
         self._unplaced.discard(key)
         self._held.remove(key)
@@ -229,7 +229,7 @@ class CaptureController:
     def on_process_event(self, event: ProcessEvent) -> None:
         """Tells the captures of a process what happened to it."""
         if isinstance(event, Gone):
-            self._experience.forget(event.process_id)
+            self._history.forget(event.process_id)
         for key in [key for key in self._held if key[1] == event.process_id]:
             capture = self._held[key]
             recorder, has_order = self._recorders.get(key), self._desk.holds(capture)
@@ -266,7 +266,7 @@ class CaptureController:
         capture = self._held[key]
         if view is None and capture.awaits_file and now - self._begun_unix_ns > _RETURN_PATIENCE_NS:
             # It ended while we were away; nobody else will say so.
-            self._held.apply(key, Gone(key[1], now, farewell=False))
+            self._held.apply(key, Gone(key[1], now, orderly_end=False))
         step = view.step if view is not None else None
         running = capture.state == RankState.STARTED and capture.awaits_file
         if step is not None and running and (message := self._slowdown.judge(key, capture.terms, step)):

@@ -62,7 +62,7 @@ def _hear_agent(message: AgentMessage, capture_id: str, recorder: RankRecorder |
     fields = message.fields
     kind, mine = fields["t"], fields.get("capture") == capture_id
     if kind == "bye":
-        return [Gone(message.process_id, now_unix_ns, farewell=True)]
+        return [Gone(message.process_id, now_unix_ns, orderly_end=True)]
     if kind == "dropping" and mine:
         return [AgentDropping(now_unix_ns)]
     if kind == "ending" and mine:

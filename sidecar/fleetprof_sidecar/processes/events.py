@@ -43,11 +43,11 @@ class Expired:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The process ended; farewell: its agent said goodbye, so the interpreter ended in the orderly way."""
+    """The process ended; orderly_end: its agent said goodbye, so the interpreter ended in the orderly way."""
 
     process_id: str
     at_unix_ns: int
-    farewell: bool
+    orderly_end: bool
 
 
 @dataclass(frozen=True, slots=True)

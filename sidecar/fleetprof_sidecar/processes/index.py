@@ -103,14 +103,14 @@ class ProcessIndex:
         if process.agent is not None:
             self._by_agent.pop(process.agent.address, None)
         self._roles_stale = True
-        self._events.put(Gone(process.process_id, now, process.farewell))
+        self._events.put(Gone(process.process_id, now, process.orderly_end))
 
     def _rename(self, process: ProcessRecord, process_id: str, now: int) -> None:
         """Its agent spoke before Kineto's socket was there: no order and no rank has named it yet."""
         if process_id in self._by_id:
             return
         del self._by_id[process.process_id]
-        self._events.put(Gone(process.process_id, now, farewell=False))
+        self._events.put(Gone(process.process_id, now, orderly_end=False))
         process.process_id = process_id
         self._by_id[process_id] = process
 

@@ -100,7 +100,7 @@ class ProcessRecord:
     environment: Environment | None = None
     examined: bool = False
     stepped: bool = False  # it has stepped an optimizer at some time: nothing but a trainer does
-    farewell: bool = False
+    orderly_end: bool = False
     verdict: RoleVerdict = _UNDECIDED
     order: Order | None = None
     headroom_bytes: int = 0  # of memory, as seen from here; its agent knows better

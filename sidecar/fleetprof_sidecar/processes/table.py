@@ -211,7 +211,7 @@ class ProcessTable:
                 case AgentProfile():
                     self._note_own_profile(process, message.own_profile, now)
                 case AgentReport():
-                    process.farewell = process.farewell or message.kind == "bye"
+                    process.orderly_end = process.orderly_end or message.kind == "bye"
                     self.events.put(AgentMessage(process.process_id, {"t": message.kind, **message.fields}))
 
     # ------------------------------------------------------------ for housekeeping

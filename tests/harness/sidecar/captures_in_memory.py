@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetprof_api.hub import hub_pb2
-from fleetprof_sidecar.capture.experience import Experience
+from fleetprof_sidecar.capture.recording_history import RecordingHistory
 from fleetprof_sidecar.captures.controller import CaptureController
 from fleetprof_sidecar.captures.traces_directory import TracesDirectory
 from fleetprof_sidecar.captures.work import CaptureWork
@@ -120,7 +120,7 @@ class CapturesBench:
         self.hub = RecordedHub()
         self.sent = self.hub.messages
         self.recorders = RankRecorders(table)
-        self.experience = Experience()
+        self.history = RecordingHistory()
         self.sampler = Sampler(HostSource(), RecordedDevices(), self.recorders, lambda: self.now)
         traces = TracesDirectory(self.traces, fallback=path)
         self.work = CaptureWork(
@@ -140,7 +140,7 @@ class CapturesBench:
             work=self.work,
             recorders=self.recorders,
             hub=self.hub,
-            experience=self.experience,
+            history=self.history,
             clock=lambda: self.now,
         )
 

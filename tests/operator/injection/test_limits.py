@@ -12,11 +12,11 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from fleetprof_api.process.connection_table import ConnectionLimits
-from fleetprof_operator.injection import arrivals, turns
-from fleetprof_operator.injection.arrivals import MAX_BODY_BYTES, MOST_OF_ONE_BYTES
+from fleetprof_operator.injection import fair_queue, review_bodies
+from fleetprof_operator.injection.fair_queue import MOST_WAITING_OF_ONE, WORKERS, Busy, FairQueue
 from fleetprof_operator.injection.namespace_limits import NamespaceLimitsReader, UnknownLimits
 from fleetprof_operator.injection.outline import MAX_CONTAINERS, MAX_MOUNTS, MAX_VARIABLES, MAX_VOLUMES, find_excess
-from fleetprof_operator.injection.turns import MOST_WAITING_OF_ONE, WORKERS, Busy, Turns
+from fleetprof_operator.injection.review_bodies import MAX_BODY_BYTES, MOST_OF_ONE_BYTES
 from fleetprof_operator.injection.webhook import Webhook
 from fleetprof_operator.web import connections
 from fleetprof_operator.web.connections import Connections
@@ -67,7 +67,7 @@ def test_a_pod_that_holds_too_much_is_named(document: dict[str, Any], message: s
 
 @pytest.mark.attack
 async def test_a_tenant_who_asks_for_much_waits_behind_itself() -> None:
-    mine, gate = Turns(), threading.Event()
+    mine, gate = FairQueue(), threading.Event()
     runs: list[str] = []
     try:
         blocked = [asyncio.create_task(mine.run("hostile", gate.wait)) for _ in range(WORKERS)]
@@ -84,7 +84,7 @@ async def test_a_tenant_who_asks_for_much_waits_behind_itself() -> None:
 
 
 async def test_what_waits_is_bounded_for_each_and_what_nobody_waits_for_is_not_done() -> None:
-    mine, gate = Turns(), threading.Event()
+    mine, gate = FairQueue(), threading.Event()
     runs: list[str] = []
     try:
         blocked = [asyncio.create_task(mine.run("a", gate.wait)) for _ in range(WORKERS)]
@@ -104,8 +104,8 @@ async def test_what_waits_is_bounded_for_each_and_what_nobody_waits_for_is_not_d
 
 
 async def test_all_that_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "MOST_WAITING", 2)
-    mine, gate = Turns(), threading.Event()
+    monkeypatch.setattr(fair_queue, "MOST_WAITING", 2)
+    mine, gate = FairQueue(), threading.Event()
     try:
         work = [asyncio.create_task(mine.run(f"{n}", gate.wait)) for n in range(WORKERS + 2)]
         await asyncio.sleep(0)
@@ -118,7 +118,7 @@ async def test_all_that_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_a_fault_of_the_work_is_the_caller_s() -> None:
-    mine = Turns()
+    mine = FairQueue()
     try:
         with pytest.raises(ZeroDivisionError):
             await mine.run("a", lambda: 1 // 0)
@@ -213,7 +213,7 @@ async def test_bytes_are_bounded_for_each_namespace_and_the_others_have_theirs(
 async def test_a_sender_that_is_slow_is_given_up_on(
     client: TestClient[web.Request, web.Application], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrivals, "READ_S", 0.05)
+    monkeypatch.setattr(review_bodies, "READ_S", 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", client.port)
     writer.write(b"POST /pods HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\n" + make_review(pod(), "a")[:100])
     assert b"413" in await reader.readline()

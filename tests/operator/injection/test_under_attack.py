@@ -20,8 +20,8 @@ import pytest
 import yaml
 from aiohttp import web
 from fleetprof_operator.identity.certificates import Certificates, renew_certificates
-from fleetprof_operator.injection.arrivals import MAX_BODY_BYTES
 from fleetprof_operator.injection.outline import MAX_CONTAINERS
+from fleetprof_operator.injection.review_bodies import MAX_BODY_BYTES
 from harness.kubernetes.documents.pods_to_inject import make_review
 from harness.ports import find_ports
 

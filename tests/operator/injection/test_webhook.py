@@ -11,10 +11,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from fleetprof_operator.injection import webhook as webhook_module
-from fleetprof_operator.injection.arrivals import MAX_BODY_BYTES
 from fleetprof_operator.injection.namespace_limits import NamespaceLimitsReader
 from fleetprof_operator.injection.pods.nodes import Node
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
+from fleetprof_operator.injection.review_bodies import MAX_BODY_BYTES
 from fleetprof_operator.injection.webhook import Webhook
 from fleetprof_operator.web.probes import make_probes
 from harness.kubernetes.documents.pods_to_inject import SETTINGS

@@ -15,7 +15,7 @@ from fleetprof_operator.ownership.lease import (
     RENEW_S,
     TRY_S,
     Holder,
-    Sight,
+    ObservedLease,
     build_claim,
     is_free,
     lease_path,
@@ -82,13 +82,13 @@ async def pass_some_rounds() -> None:
 )
 def test_a_lease_is_free_when_nobody_renews_it(holder: Holder | None, unchanged_s: int, free: bool) -> None:
     body = lease(holder)
-    sight = look(body, Sight(), 5 * S)
-    again = look(body, sight, (5 + unchanged_s) * S)
+    observed = look(body, ObservedLease(), 5 * S)
+    again = look(body, observed, (5 + unchanged_s) * S)
     assert is_free(body, A, again, (5 + unchanged_s) * S) == free
 
 
 def test_a_renewal_counts_from_when_it_is_seen() -> None:
-    before = look(lease(B), Sight(), 5 * S)
+    before = look(lease(B), ObservedLease(), 5 * S)
     renewed = lease(B)
     renewed["spec"] |= build_claim(renewed, B, 3 * S)["spec"]
     assert look(renewed, before, 9 * S).since_ns == 9 * S

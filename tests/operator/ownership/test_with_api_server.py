@@ -6,7 +6,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from fleetprof_operator.kubernetes.cluster import Cluster, make_client
-from fleetprof_operator.ownership.territory import CLUSTER_FINALIZER, NAMESPACE_FINALIZER
+from fleetprof_operator.ownership.request_ownership import CLUSTER_FINALIZER, NAMESPACE_FINALIZER
 from fleetprof_operator.release import Release, release
 from harness.kubernetes.request_ground import RequestGround, condition
 from harness.kubernetes.severable_way import SeverableWay

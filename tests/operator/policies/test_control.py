@@ -38,5 +38,5 @@ async def test_a_policy_is_watched_for_by_the_release_that_serves_its_namespace(
         cast(Engine, engine), lambda body: body["metadata"]["namespace"] == "ours", None, HostPort("127.0.0.1", 0), None
     )
     for kind, namespace in events:
-        await control.see({"type": kind, "object": {"metadata": {"uid": "1", "namespace": namespace}}})
+        await control.on_event({"type": kind, "object": {"metadata": {"uid": "1", "namespace": namespace}}})
     assert engine.uids == known

@@ -10,7 +10,7 @@ from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.pods import CHANGED_BY_ANNOTATION, POLICY_AUTHOR_ANNOTATION, REQUESTED_BY_ANNOTATION
 from fleetprof_api.process.log import JsonLines
 from fleetprof_operator.log import AUDIT, set_up_logging
-from fleetprof_operator.profilerequests.audit import tell_ended, tell_taken
+from fleetprof_operator.profilerequests.audit import audit_ended, audit_taken
 from fleetprof_operator.profilerequests.records import to_request
 from fleetprof_operator.profilerequests.requesters import UNKNOWN, Requesters, read_note
 from fleetprof_operator.profilerequests.status import Fact
@@ -123,9 +123,9 @@ def lines() -> Any:
 
 def test_the_audit_log_says_who_what_when_and_with_what_outcome_whatever_the_level(lines: Any) -> None:
     body = made("2026-11-22T12:00:00Z", by="x")
-    tell_taken(body["metadata"], 'eve\n{"audit": "ended"}', to_request(body))
+    audit_taken(body["metadata"], 'eve\n{"audit": "ended"}', to_request(body))
     capture = pb.CaptureStatus(ranks=[pb.CaptureEvent(state=pb.UPLOADED), pb.CaptureEvent(state=pb.FAILED)])
-    tell_ended(body["metadata"], "ada", "Job/llama", Fact("False", "Partial", "x" * 900), capture)
+    audit_ended(body["metadata"], "ada", "Job/llama", Fact("False", "Partial", "x" * 900), capture)
     taken, ended = lines()
     assert {taken["logger"], ended["logger"]} == {AUDIT}
     common = {"namespace": "team-a", "name": "five", "capture": "u-1", "target": "Job/llama"}

@@ -163,13 +163,13 @@ def test_an_order_that_was_delivered_while_it_was_withdrawn_is_cancelled_in_the_
     assert advance(capture, Delivered("p", 2 * S)) == (capture, [Effect.CANCEL_IN_PROCESS, Effect.DISCARD])
 
 
-@pytest.mark.parametrize(("farewell", "reason"), [(True, Reason.PROCESS_EXITED), (False, Reason.PROCESS_KILLED)])
-def test_a_process_that_ends_may_have_left_its_trace(farewell: bool, reason: Reason) -> None:
-    to_end = [*TO_STARTED, Gone("p", 25 * S, farewell)]
+@pytest.mark.parametrize(("orderly_end", "reason"), [(True, Reason.PROCESS_EXITED), (False, Reason.PROCESS_KILLED)])
+def test_a_process_that_ends_may_have_left_its_trace(orderly_end: bool, reason: Reason) -> None:
+    to_end = [*TO_STARTED, Gone("p", 25 * S, orderly_end)]
     assert play([*to_end, c.Tick(25 * S + GONE_PATIENCE_NS - 1)])[0].state == RankState.STARTED
     assert play([*to_end, c.Tick(25 * S + GONE_PATIENCE_NS)])[0].reason == reason
     assert play([*to_end, c.FinalSeen(NAME, 5, 26 * S)])[1] == [Effect.COMPRESS]
-    assert play([*TO_WRITTEN, Gone("p", 41 * S, farewell), c.Tick(90 * S)])[0].state == RankState.WRITTEN
+    assert play([*TO_WRITTEN, Gone("p", 41 * S, orderly_end), c.Tick(90 * S)])[0].state == RankState.WRITTEN
 
 
 def test_a_busy_process_counts_as_started_only_when_its_window_is_due() -> None:

@@ -79,7 +79,7 @@ def test_a_full_disk_is_told_before_anything_begins_whatever_is_known(
 
 def test_what_its_last_recording_took_counts_where_the_hub_knows_nothing(bench: CapturesBench) -> None:
     bench.table.views["p"] = view(memory_headroom_bytes=64 * MIB + NEEDED - 1)
-    bench.experience.note(finished(events=50_000))
+    bench.history.note(finished(events=50_000))
     bench.arm("cap-2")
     assert bench.last("cap-2").reason == "NoMemory"
     bench.captures.on_process_event(Gone("p", NOW, True))

@@ -28,7 +28,7 @@ def test_a_process_that_falls_silent_is_gone_after_a_while(
     world.now += 3 * interval
     world.table.expire()
     assert world.ids() == []
-    assert [event.farewell for event in world.events_of(Gone)] == [False]
+    assert [event.orderly_end for event in world.events_of(Gone)] == [False]
 
 
 def test_an_agent_alone_may_be_silent(world: World) -> None:
@@ -56,7 +56,7 @@ def test_a_farewell_is_remembered_until_the_end(world: World) -> None:
     world.say("x", AgentReport(7, "bye", {"capture": "", "reason": "exit"}))
     world.table.record_agent_exit("A", "/run/fp/fleetprofagentx")
     world.table.record_exit("A")
-    assert [event.farewell for event in world.events_of(Gone)] == [True]
+    assert [event.orderly_end for event in world.events_of(Gone)] == [True]
 
 
 def test_busy_is_told_once_each_way(world: World) -> None:

@@ -75,7 +75,7 @@ def test_a_socket_path_that_changed_hands_is_not_believed(world: World) -> None:
     )
     assert world.table.counters["credentials_changed"] == 2
     world.table.record_exit("A")
-    assert [event.farewell for event in world.events_of(Gone)] == [False]
+    assert [event.orderly_end for event in world.events_of(Gone)] == [False]
 
 
 def test_an_agent_that_is_not_known_yet_is_asked_who_it_is(world: World) -> None:

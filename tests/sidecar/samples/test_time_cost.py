@@ -2,8 +2,8 @@
 
 import pytest
 from fleetprof_api.ledger import TimeCost
-from fleetprof_sidecar.capture.experience import Experience
 from fleetprof_sidecar.capture.process_capture import ProcessCapture, RecordedSpan, Terms
+from fleetprof_sidecar.capture.recording_history import RecordingHistory
 from fleetprof_sidecar.samples.time_cost import measure_time
 
 
@@ -64,16 +64,16 @@ def test_what_an_earlier_capture_recorded_is_no_example_of_the_job() -> None:
 
 
 def test_one_that_ended_is_remembered_with_the_steps_that_it_touched() -> None:
-    experience = Experience()
+    history = RecordingHistory()
     terms = Terms(capture_id="c", process_id="p", rank=0, first_step=10, iterations=1, warmup_iterations=2)
     for number in range(12):
-        experience.note(ProcessCapture(terms=terms, armed_unix_ns=number + 1, written_unix_ns=number + 2))
-    experience.note(ProcessCapture(terms=terms, failed_unix_ns=5))  # it was never armed
-    known = experience.recorded("p")
+        history.note(ProcessCapture(terms=terms, armed_unix_ns=number + 1, written_unix_ns=number + 2))
+    history.note(ProcessCapture(terms=terms, failed_unix_ns=5))  # it was never armed
+    known = history.recorded("p")
     assert len(known) == 8
     assert known[-1] == RecordedSpan(from_step=7, from_unix_ns=12, until_unix_ns=13)
-    experience.forget("p")
-    assert not experience.recorded("p")
+    history.forget("p")
+    assert not history.recorded("p")
 
 
 def test_of_a_window_by_time_nothing_is_told() -> None:

@@ -177,12 +177,12 @@ async def test_one_order_at_a_time(
 async def test_a_process_that_ends_is_gone_within_moments(
     side: RecordedSide, launch: Launch, await_that: Callable[..., Awaitable[Any]]
 ) -> None:
-    killed, leaving = launch(rank=0), launch(rank=1, faults={"farewell": True})
+    killed, leaving = launch(rank=0), launch(rank=1, faults={"orderly_end": True})
     await await_that(lambda: len([v for v in side.table.snapshot() if v.has_agent and v.polls_kineto]) == 2)
     killed.exit()
     leaving.exit()
     departures = await await_that(lambda: len(events(side, Gone)) == 2 and events(side, Gone))
-    assert {event.process_id: event.farewell for event in departures} == {
+    assert {event.process_id: event.orderly_end for event in departures} == {
         killed.process_id: False,
         leaving.process_id: True,
     }

@@ -140,7 +140,7 @@ def test_its_end_is_no_farewell(world: Any) -> None:
     world.table.record_agent_exit("A", "/run/fp/fleetprofagentx")
     assert world.table.get("A").agent_waits is False
     world.table.record_exit("A")
-    assert [event.farewell for event in world.events_of(Gone)] == [False]
+    assert [event.orderly_end for event in world.events_of(Gone)] == [False]
 
 
 def test_nobody_else_can_wait_in_its_name(world: Any) -> None:

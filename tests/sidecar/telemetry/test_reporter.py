@@ -63,7 +63,7 @@ def test_a_report_names_trainers_alone_and_says_what_cannot_be_read(tmp_path: Pa
     assert [pb.Source.Name(source) for source in report.unreadable] == [
         "INSTRUCTIONS", "GPU_ACTIVITY", "PRESSURE", "NETWORK_SPEED", "INFINIBAND",
     ]  # fmt: skip
-    world.reporter.on_process_event(Gone("a", 9 * S, farewell=True))
+    world.reporter.on_process_event(Gone("a", 9 * S, orderly_end=True))
     assert pb.GPU in world.reporter.make().unreadable
 
 

@@ -12,7 +12,7 @@ import click
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.plain_text import make_printable
 
-from fleetprof_cli.capture.request_options import read_file, read_wishes, request_options
+from fleetprof_cli.capture.request_options import read_file, read_options, request_options
 from fleetprof_cli.completions import complete_job
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.local.capture import take_capture
@@ -39,13 +39,13 @@ def command(context: click.Context, /, **flags: Any) -> None:
     """
     state: StateDirectory = context.obj
     request = read_file(flags, flags["job"] or ("--wait-for-job" if flags["wait_for_job"] else ""))
-    wishes = read_wishes(flags)
+    options = read_options(flags)
     try:
         status = asyncio.run(
             take_capture(
                 state,
                 request,
-                wishes,
+                options,
                 flags["job"],
                 flags["namespace"],
                 wait=flags["wait"],

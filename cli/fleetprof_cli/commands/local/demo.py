@@ -30,7 +30,7 @@ from fleetprof_api.report.report import Report, read_report
 
 from fleetprof_cli import training
 from fleetprof_cli.capture.jobs import group_jobs
-from fleetprof_cli.capture.request_flags import Wishes
+from fleetprof_cli.capture.request_flags import CaptureOptions
 from fleetprof_cli.doctor.interpreter import find_torch
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.local.capture import take_capture
@@ -218,7 +218,7 @@ async def _await_training(state: StateDirectory, job: subprocess.Popen[bytes], r
 
 
 async def _capture(state: StateDirectory, iterations: int) -> pb.CaptureStatus:
-    return await take_capture(state, None, Wishes(iterations=iterations), _JOB, None, wait=True)
+    return await take_capture(state, None, CaptureOptions(iterations=iterations), _JOB, None, wait=True)
 
 
 def _show(out: Path, status: pb.CaptureStatus) -> Report:

@@ -15,8 +15,8 @@ import click
 from fleetprof_api.request import InvalidRequest, ProfileRequest, Target, parse_request
 
 from fleetprof_cli.capture.following import follow
-from fleetprof_cli.capture.request_flags import Wishes, make_document
-from fleetprof_cli.capture.request_options import read_file, read_wishes, refuse_invalid, request_options
+from fleetprof_cli.capture.request_flags import CaptureOptions, make_document
+from fleetprof_cli.capture.request_options import read_file, read_options, refuse_invalid, request_options
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubernetes.connection import ClusterPlace, Connection, connect
 from fleetprof_cli.kubernetes.kinds import WorkloadKind, find_kind, known_kind, parse_selector, split_target
@@ -45,7 +45,7 @@ def command(**flags: Any) -> None:
     KIND is as for kubectl (job, jobset, trainjob, pytorchjob, rayjob, lws, sts, deploy, pod …), or RESOURCE.GROUP for
     any kind that owns pods. Ctrl-C cancels the capture; a second Ctrl-C exits at once.
     """
-    place, wishes = read_place(flags), read_wishes(flags)
+    place, options = read_place(flags), read_options(flags)
     target, selector = flags["target"] or "", flags["selector"]
     request = read_file(flags, target or selector)
     if request is None and bool(target) == bool(selector):
@@ -53,10 +53,10 @@ def command(**flags: Any) -> None:
     if request is not None:
         place = _agree(place, request)
     if flags["dry_run"] == "client":
-        document = asyncio.run(_make_offline(place, request, target, selector, wishes))
+        document = asyncio.run(_make_offline(place, request, target, selector, options))
         print_document(document, "json" if flags["output"] == "json" else "yaml")
         return
-    state = asyncio.run(_capture(place, request, target, selector, wishes, wait=flags["wait"]))
+    state = asyncio.run(_capture(place, request, target, selector, options, wait=flags["wait"]))
     if flags["wait"]:
         print_end(state, flags["output"])
         sys.exit(state.exit_code())
@@ -65,11 +65,17 @@ def command(**flags: Any) -> None:
 
 
 async def _capture(
-    place: ClusterPlace, request: ProfileRequest | None, target: str, selector: str, wishes: Wishes, *, wait: bool
+    place: ClusterPlace,
+    request: ProfileRequest | None,
+    target: str,
+    selector: str,
+    options: CaptureOptions,
+    *,
+    wait: bool,
 ) -> RequestState:
     async with connect(place) as connection:
         if request is None:
-            request, kind = await _make(connection, target, selector, wishes)
+            request, kind = await _make(connection, target, selector, options)
             if kind is not None:
                 await require_workload(connection, kind, split_target(target)[1])
         description = target or (f"-l {selector}" if selector else _say_target(request.spec.target))
@@ -80,34 +86,34 @@ async def _capture(
 
 
 async def _make(
-    connection: Connection, target: str, selector: str, wishes: Wishes
+    connection: Connection, target: str, selector: str, options: CaptureOptions
 ) -> tuple[ProfileRequest, WorkloadKind | None]:
     if selector:
-        return _parse({"selector": parse_selector(selector)}, "capture", connection.namespace, wishes), None
+        return _parse({"selector": parse_selector(selector)}, "capture", connection.namespace, options), None
     word, name = split_target(target)
     kind = await find_kind(connection, word)
-    return _parse(_refer(kind, name), name, connection.namespace, wishes), kind
+    return _parse(_refer(kind, name), name, connection.namespace, options), kind
 
 
 async def _make_offline(
-    place: ClusterPlace, request: ProfileRequest | None, target: str, selector: str, wishes: Wishes
+    place: ClusterPlace, request: ProfileRequest | None, target: str, selector: str, options: CaptureOptions
 ) -> dict[str, Any]:
     """The request without asking the cluster, unless the kind must be looked up in it."""
     namespace = place.namespace or ""
     if request is None and selector:
-        request = _parse({"selector": parse_selector(selector)}, "capture", namespace, wishes)
+        request = _parse({"selector": parse_selector(selector)}, "capture", namespace, options)
     if request is None:
         word, name = split_target(target)
         kind = known_kind(word)
         if kind is None:
             async with connect(place) as connection:
                 kind = await find_kind(connection, word)
-        request = _parse(_refer(kind, name), name, namespace, wishes)
+        request = _parse(_refer(kind, name), name, namespace, options)
     return _as_document(request, namespace)
 
 
-def _parse(target: dict[str, Any], stem: str, namespace: str, wishes: Wishes) -> ProfileRequest:
-    document = make_document(target, stem, namespace or "default", wishes, datetime.now())
+def _parse(target: dict[str, Any], stem: str, namespace: str, options: CaptureOptions) -> ProfileRequest:
+    document = make_document(target, stem, namespace or "default", options, datetime.now())
     try:
         return parse_request(document)
     except InvalidRequest as error:

@@ -33,7 +33,7 @@ class NoPlace:
     message: str
 
 
-def line_up(held: Mapping[str, int], contenders: Iterable[Contender], most_of_namespace: int) -> Sequence[str]:
+def order_contenders(held: Mapping[str, int], contenders: Iterable[Contender], most_of_namespace: int) -> Sequence[str]:
     """The uids of those whose namespace has room, in the order in which they get places. `held`: by namespace."""
     counts = Counter(held)
     order: list[tuple[int, tuple[int, str], str]] = []

@@ -10,7 +10,7 @@ from fleetprof_operator.policies.triggers.watch import Detection, JobMoment, Wat
 class AlertWatch(Watch[AlertTrigger]):
     """Fires for each alert of these names, of any name where none is given."""
 
-    def see(self, moment: JobMoment) -> Iterator[Detection]:
+    def observe(self, moment: JobMoment) -> Iterator[Detection]:
         """See Watch."""
         for alert in moment.alerts:
             if not self.details.names or alert.name in self.details.names:

@@ -69,7 +69,7 @@ class JobEvaluation:
             self._watches = [make_watch(trigger) for trigger in self._triggers]
         self._iteration = figures.iteration or 0
         moment = JobMoment(figures, now_unix_ns, self._close_interval(figures, now_unix_ns), alerts)
-        return [detection for watch in self._watches for detection in watch.see(moment)]
+        return [detection for watch in self._watches for detection in watch.observe(moment)]
 
     def _close_interval(self, figures: JobFigures, now_unix_ns: int) -> IntervalFigures | None:
         if self._collected is None:

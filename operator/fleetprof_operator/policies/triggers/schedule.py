@@ -26,7 +26,7 @@ class ScheduleWatch(Watch[ScheduleTrigger]):
         self._answered_unix_s = 0
         find_due(details, 0)
 
-    def see(self, moment: JobMoment) -> Iterator[Detection]:
+    def observe(self, moment: JobMoment) -> Iterator[Detection]:
         """See Watch."""
         due_unix_s = find_due(self.details, moment.now_unix_ns)
         if due_unix_s is None or due_unix_s == self._answered_unix_s:

@@ -17,7 +17,7 @@ class SteadyStateWatch(Watch[SteadyStateTrigger]):
         super().__init__(name, details)
         self._is_reached = False
 
-    def see(self, moment: JobMoment) -> Iterator[Detection]:
+    def observe(self, moment: JobMoment) -> Iterator[Detection]:
         """See Watch."""
         figures, iteration = moment.figures, self.details.iteration
         if self._is_reached or figures.iteration is None or figures.iteration < iteration:

@@ -1,4 +1,4 @@
-"""One trigger before one job: `see` takes each moment of the job and gives the detections of that moment.
+"""One trigger before one job: `observe` takes each moment of the job and gives the detections of that moment.
 
 Guarantees: pure, time is passed in; a job that begins anew gets new watches.
 """
@@ -66,7 +66,7 @@ class Watch(ABC, Generic[Details]):
         self.details = details
 
     @abstractmethod
-    def see(self, moment: JobMoment) -> Iterator[Detection]:
+    def observe(self, moment: JobMoment) -> Iterator[Detection]:
         """The detections of this moment."""
 
 
@@ -78,7 +78,7 @@ class LastingWatch(Watch[Details]):
         self.lasting = f"for most of {for_seconds} s"
         self.persistence = Persistence(-(-for_seconds * 10**9 // INTERVAL_NS))
 
-    def see(self, moment: JobMoment) -> Iterator[Detection]:
+    def observe(self, moment: JobMoment) -> Iterator[Detection]:
         """See Watch."""
         if moment.interval is not None and (cause := self.judge(moment.interval)) is not None:
             yield Detection(self.name, f"{moment.now_unix_ns // 10**9}", cause)

@@ -1,7 +1,7 @@
 """Who gets the next place: of a namespace the oldest request, of namespaces the one that holds fewest."""
 
 import pytest
-from fleetprof_operator.hub.planning.places import ALWAYS, Contender, NoPlace, explain, find_crowd, line_up
+from fleetprof_operator.hub.planning.places import ALWAYS, Contender, NoPlace, explain, find_crowd, order_contenders
 
 MOST_OF_NAMESPACE = 3
 
@@ -22,7 +22,7 @@ def contend(*names: str) -> list[Contender]:
     ],
 )
 def test_places_go_round(held: dict[str, int], uids: str, line: str) -> None:
-    assert " ".join(line_up(held, contend(*uids.split()), MOST_OF_NAMESPACE)) == line
+    assert " ".join(order_contenders(held, contend(*uids.split()), MOST_OF_NAMESPACE)) == line
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_who_waits_learns_why_and_for_how_many(
 ) -> None:
     contenders = contend(*uids.split())
     (contender,) = [c for c in contenders if c.uid == who]
-    line = line_up(held, contenders, MOST_OF_NAMESPACE)
+    line = order_contenders(held, contenders, MOST_OF_NAMESPACE)
     assert explain(contender, held, contenders, line, 5) == waits
 
 

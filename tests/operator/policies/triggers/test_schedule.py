@@ -36,7 +36,7 @@ def test_it_fires_once_for_a_job_that_ran_when_it_came_due(began: str, fires: bo
     watch = ScheduleWatch("nightly", ScheduleTrigger(cron="0 3 * * *"))
     figures = JobFigures(job=Job("team", "batch/v1", "Job", "llama"), ranks=1, began_unix_ns=at(began) * 10**9)
     moments = [JobMoment(figures, at(f"2026-11-21T{now}Z") * 10**9) for now in ("03:00:30", "03:00:35")]
-    detections = [detection for moment in moments for detection in watch.see(moment)]
+    detections = [detection for moment in moments for detection in watch.observe(moment)]
     assert [d.occasion for d in detections] == [f"at-{at('2026-11-21T03:00:00Z')}"] * fires
 
 

@@ -16,7 +16,7 @@ _MOST: Final = 1024
 _MOST_RECORDED: Final = 8
 
 
-class Experience:
+class RecordingHistory:
     """What earlier captures of each process cost."""
 
     def __init__(self) -> None:

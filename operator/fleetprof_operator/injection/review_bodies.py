@@ -33,7 +33,7 @@ class NotTaken(FleetprofError):
         self.uid = uid
 
 
-class Arrivals:
+class ReviewBodies:
     """The bodies that are in memory now."""
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ def choose_finalizer(*, namespaced: bool) -> str:
     return NAMESPACE_FINALIZER if namespaced else CLUSTER_FINALIZER
 
 
-class Territory:
+class RequestOwnership:
     """`namespaced`: this release serves some namespaces, which it has to itself. Let `run` run for the other kind.
 
     `own_lease` is the namespace of the Lease that stands for the whole cluster; "": no other release is looked for.

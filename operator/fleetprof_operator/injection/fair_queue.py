@@ -28,7 +28,7 @@ class Busy(FleetprofError):
     """There is too much to do already; the message says whose."""
 
 
-class Turns:
+class FairQueue:
     """Use it in one event loop; end it with `close`."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from fleetprof_api.process.kubernetes_errors import ApiUnreachable
-from fleetprof_operator.ownership.territory import CLUSTER_FINALIZER, NAMESPACE_FINALIZER, Territory
+from fleetprof_operator.ownership.request_ownership import CLUSTER_FINALIZER, NAMESPACE_FINALIZER, RequestOwnership
 from harness.kubernetes.memory_cluster import MemoryCluster
 
 LEASES = "/apis/coordination.k8s.io/v1/leases"
@@ -31,8 +31,8 @@ async def test_who_serves_a_request(
         metadata = {"name": "fleetprof", "namespace": lease, "uid": lease, "resourceVersion": "1"}
         api.put(f"{LEASES}/{lease}", {"metadata": metadata})
     cluster: Any = api
-    wide = Territory(cluster, namespaced=False, own_lease="kube-system")
-    narrow = Territory(cluster, namespaced=True, own_lease="team-b")
+    wide = RequestOwnership(cluster, namespaced=False, own_lease="kube-system")
+    narrow = RequestOwnership(cluster, namespaced=True, own_lease="team-b")
     with pytest.raises(ApiUnreachable, match="not listed yet"):
         wide.require()
     watching = asyncio.create_task(wide.run())
