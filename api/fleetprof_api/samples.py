@@ -85,8 +85,13 @@ class ModuleColumns(msgspec.Struct, kw_only=True):
     call_file: list[str] = []  # of the line of the job that called it first
     call_line: list[int] = []
     calls: list[int] = []
-    parameter_bytes: list[int | None] = []  # its own, without those of modules in it
+    parameter_bytes: list[int | None] = []  # its own, without those of modules in it; a shared one in the first only
+    gradient_bytes: list[int | None] = []  # of these, at the end of the optimizer's step
+    optimizer_bytes: list[int | None] = []  # state of the optimizer for these
     output_bytes: list[int | None] = []  # what all its calls returned
+    saved_bytes: list[int | None] = []  # its own operators' tensors for backward, in the forward with the most
+    rows: list[int | None] = []  # of a root: of the first tensor that it was given, over all forwards
+    indices: list[int | None] = []  # of an embedding: elements that it was given, over all forwards
 
 
 class ThreadColumns(msgspec.Struct, kw_only=True):

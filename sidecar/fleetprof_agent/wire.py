@@ -28,10 +28,12 @@ agent -> sidecar ("t" is the kind, every message has "v": 1 and "pid")
   thread  capture, columns as in fleetprof_api.samples.ThreadColumns (`stack` names a stack), usable_cores,
           cpu_limit_millicores, torch_threads   what was seen of the training thread, after the window, in chunks
   modules capture, first, name: [..], class_name: [..], file: [..], line: [..], call_file: [..], call_line: [..],
-          calls: [..], parameter_bytes: [..], output_bytes: [..]   the modules that were called in the marked iteration,
-          numbered from `first`: dotted name behind the root's class, class, file and line of its forward, and of the
-          job's line that called it first ("" and 0: not known), calls, bytes of its own parameters and of what it
-          returned (null: not known); after the window, in chunks
+          calls: [..], parameter_bytes: [..], gradient_bytes: [..], optimizer_bytes: [..], output_bytes: [..],
+          saved_bytes: [..], rows: [..], indices: [..]   the modules of the marked iteration that were called or have
+          parameters, numbered from `first`: dotted name behind the root's class, class, file and line of its forward,
+          and of the job's line that called it first ("" and 0: not known), calls, bytes of its own parameters, their
+          gradients and the optimizer's state, of what it returned and saved for backward, rows that a root and
+          elements that an embedding was given (null: not known); after the window, in chunks
   collections  capture, start_unix_ns: [..], duration_ns: [..]   longer runs of Python's garbage collector meanwhile
   armed   capture          the agent watches over this capture (exit guard on, sampling on)
   dropping   capture       a recording is being dropped, which takes as long as writing it; "cancelled" will follow

@@ -30,6 +30,7 @@ from fleetprof_analyzer.findings.registry import find_findings
 from fleetprof_analyzer.job.cost import measure_cost
 from fleetprof_analyzer.job.device_waits import name_device_waits
 from fleetprof_analyzer.job.efficiency.efficiency import measure_efficiency
+from fleetprof_analyzer.job.efficiency.throughput import measure_throughput
 from fleetprof_analyzer.job.energy import add_energy, find_worst_gpu
 from fleetprof_analyzer.job.heterogeneity import measure_heterogeneity
 from fleetprof_analyzer.job.modules import merge_modules
@@ -111,6 +112,7 @@ def assemble(
             "operators that launch", lambda: merge_operator_launches([s.operators for s in summaries])
         ).otherwise([]),
         efficiency=find("efficiency", lambda: measure_efficiency(ranks, tree)).otherwise([]),
+        throughput=find("throughput", lambda: measure_throughput(ranks, tree)).or_none(),
         module_tree=tree,
         heterogeneity=find("differences between ranks", lambda: measure_heterogeneity(ranks)).otherwise([]),
         energy=find("energy", lambda: add_energy(ranks)).or_none(),

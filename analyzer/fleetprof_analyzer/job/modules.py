@@ -6,7 +6,7 @@ Guarantees: pure; whichever order the ranks come in, the node is the same but fo
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from fleetprof_api.report.module_tree import MOST_NODES, ModuleNode, ModuleTimes, ModuleTree
@@ -41,15 +41,27 @@ def merge_modules(trees: Sequence[tuple[int | None, ModuleTree | None]]) -> Modu
     nodes: list[ModuleNode] = []
     _flatten(top, 0, by_device, nodes)
     kept = _keep_largest(nodes, by_device)
-    merged = {name: _mean([getattr(tree, name) for _, tree in known]) for name in _TIMES}
+    merged: dict[str, Any] = {name: _mean([getattr(tree, name) for _, tree in known]) for name in _TIMES}
     return ModuleTree(
         ranks=len(known),
         iteration_ns=sum(tree.iteration_ns for _, tree in known) // len(known),
         **merged,
+        held=known[0][1].held,
+        **_merge_batch([tree for _, tree in known]),
         ended_early=any(tree.ended_early for _, tree in known),
         left_out=max(tree.left_out for _, tree in known) + len(nodes) - len(kept),
         nodes=kept,
     )
+
+
+def _merge_batch(trees: Sequence[ModuleTree]) -> dict[str, Any]:
+    """Means over the ranks, where all name the same modules."""
+    found: dict[str, Any] = {}
+    for amount, owner in (("rows", "rows_of"), ("indices", "indices_of")):
+        counts = [getattr(tree, amount) for tree in trees]
+        if None not in counts and len({getattr(tree, owner) for tree in trees}) == 1:
+            found |= {amount: sum(counts) // len(counts), owner: getattr(trees[0], owner)}
+    return found
 
 
 def time_of(node: ModuleNode, *, by_device: bool) -> int:

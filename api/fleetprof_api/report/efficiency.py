@@ -65,3 +65,19 @@ class Efficiency(msgspec.Struct, kw_only=True, frozen=True):
     ] = None
     unknown_operators: Annotated[int, Meta(description="per iteration, of all ranks the most", ge=0)] = 0
     hidden: HiddenWorks = []
+
+
+class Throughput(msgspec.Struct, kw_only=True, frozen=True):
+    """What a job goes through in a second, at the mean time of its complete iterations."""
+
+    ranks: int = 0
+    iteration_ns: Annotated[Ns, Meta(description="mean over ranks and their complete iterations")] = 0
+    rows_per_second: Annotated[
+        float | None, Meta(description="of one rank: `module_tree.rows` of an iteration; null: no iteration was marked")
+    ] = None
+    indices_per_second: Annotated[
+        float | None, Meta(description="of one rank: `module_tree.indices`, tokens where the embedding is of words")
+    ] = None
+    samples_per_second: Annotated[
+        float | None, Meta(description="of the whole job, by the pods' label; null: no label, or labels differ")
+    ] = None

@@ -40,6 +40,11 @@ class ModuleNode(msgspec.Struct, kw_only=True, frozen=True):
     recompute: Annotated[ModuleTimes, Meta(description="forward again within backward")] = ModuleTimes()
     own: Annotated[ModuleTimes, Meta(description="all three without modules inside")] = ModuleTimes()
     parameter_bytes: Annotated[int | None, Meta(description="its own on one rank, without modules inside")] = None
+    gradient_bytes: Annotated[int | None, Meta(description="of these, at the end of the optimizer's step")] = None
+    optimizer_bytes: Annotated[int | None, Meta(description="the optimizer's state for these")] = None
+    saved_bytes: Annotated[
+        int | None, Meta(description="its own tensors for backward, without modules inside, in its largest forward")
+    ] = None
     output_bytes: Annotated[int | None, Meta(description="what its calls returned")] = None
     file: Annotated[str, Meta(description="of its class's forward")] = ""
     line: Annotated[int, Meta(description="of its class's forward; 0: not known")] = 0
@@ -48,6 +53,15 @@ class ModuleNode(msgspec.Struct, kw_only=True, frozen=True):
     ranks: Annotated[int, Meta(description="that have it; the times are their means", ge=0)] = 1
     slowest_rank: Annotated[int | None, Meta(description="where its work took longest; null: one rank")] = None
     slowest_ns: Annotated[Ns | None, Meta(description="device time there, host time where there is no device")] = None
+
+
+class HeldBytes(msgspec.Struct, kw_only=True, frozen=True):
+    """What the modules of one rank hold together; null: of some module it is not known."""
+
+    parameter_bytes: Annotated[int | None, Meta(description="each parameter once")] = None
+    gradient_bytes: Annotated[int | None, Meta(description="at the end of the optimizer's step")] = None
+    optimizer_bytes: Annotated[int | None, Meta(description="the optimizer's state for these parameters")] = None
+    saved_bytes: Annotated[int | None, Meta(description="tensors for backward, each storage once")] = None
 
 
 class ModuleTree(msgspec.Struct, kw_only=True, frozen=True):
@@ -68,4 +82,13 @@ class ModuleTree(msgspec.Struct, kw_only=True, frozen=True):
         False
     )
     left_out: Annotated[int, Meta(description="nodes that are not listed; their time is in those around them")] = 0
+    held: Annotated[HeldBytes, Meta(description="of the first rank, also by modules that are not listed")] = HeldBytes()
+    rows: Annotated[
+        int | None, Meta(description="of the first tensor that `rows_of` is given, over all its calls; mean of a rank")
+    ] = None
+    rows_of: Annotated[str, Meta(description="the root with the most time")] = ""
+    indices: Annotated[
+        int | None, Meta(description="elements that `indices_of` is given, over all its calls; mean of a rank")
+    ] = None
+    indices_of: Annotated[str, Meta(description="the embedding inside that root that is given most")] = ""
     nodes: list[ModuleNode] = []

@@ -16,7 +16,7 @@ from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.ledger import LedgerEntry
 from fleetprof_api.process.foreign_json import OutOfBounds, pass_door
 from fleetprof_api.report.capture_cost import CaptureCost
-from fleetprof_api.report.efficiency import Efficiency, RankFlops
+from fleetprof_api.report.efficiency import Efficiency, RankFlops, Throughput
 from fleetprof_api.report.energy import Energy, WorstGpu
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.heterogeneity import Heterogeneity
@@ -314,6 +314,9 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     launching_operators: Annotated[list[OperatorLaunches], Meta(description="by their own device time")] = []
     asked_kernel_classes: Annotated[list[KernelClass], Meta(description="as asked, before the built-in table")] = []
     efficiency: Annotated[list[Efficiency], Meta(description="by kind of device; empty: `collect` had no Shapes")] = []
+    throughput: Annotated[Throughput | None, Meta(description="null: nothing says what an iteration goes through")] = (
+        None
+    )
     module_tree: Annotated[
         ModuleTree | None, Meta(description="time and memory by module; null: `collect` had no ModuleTree")
     ] = None

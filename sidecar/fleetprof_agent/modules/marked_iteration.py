@@ -47,8 +47,10 @@ class MarkedIteration:
         """Sends what is known of the modules once it is whole; False when something is left."""
         return not self._has_begun or not self.is_over or self._marks.table.flush(send)
 
-    def _observe(self) -> None:
+    def _observe(self, optimizer: Any) -> None:
         step = self._current_step()
+        if self._has_begun and not self._is_stopped and step <= self._last_step:
+            self._marks.read_optimizer(optimizer)
         if not self._is_stopped and step == self._measured_step and not self._has_begun:
             self._has_begun = True
             self._marks.begin()
@@ -56,6 +58,7 @@ class MarkedIteration:
             self._follow(None)
             if self._has_begun:
                 self._marks.end()
+                self._marks.weigh()
             self.is_over = True
 
 

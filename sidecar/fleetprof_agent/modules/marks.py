@@ -19,6 +19,7 @@ from typing import Any, Callable
 
 from fleetprof_agent.errors import pass_on, report_error
 from fleetprof_agent.modules.compiler import hide, run_hidden
+from fleetprof_agent.modules.forward_pass import ForwardPass
 from fleetprof_agent.modules.table import MARK_PREFIX, ModuleEntry, ModuleTable
 
 BEGIN = MARK_PREFIX + "marks begin"
@@ -39,6 +40,7 @@ class ModuleMarks:
         self._range: Any = torch._C._profiler._RecordFunctionFast
         self._modules: Any = sys.modules["torch.nn.modules.module"]
         self._stacks: dict[int, list[tuple[int, ModuleEntry, Any]]] = {}  # by thread
+        self._passes: dict[int, Any] = {}  # by thread: the root's forward, None in backward
         self._pid = os.getpid()
         self._handles: list[Any] = []
         self._restore: list[Callable[[], None]] = []
@@ -47,7 +49,8 @@ class ModuleMarks:
         """Modules are marked from now on."""
         self._mark(BEGIN)  # first: what this takes is no part of the iteration before
         enter, leave = self._make_hooks()
-        hide(enter, leave, self._take_off.__func__, self.table.add_output.__func__)  # type: ignore[attr-defined]
+        of_pass = ForwardPass.enter, ForwardPass.leave, ForwardPass._count_input
+        hide(enter, leave, *of_pass, self._take_off.__func__, self.table.add_output.__func__)  # type: ignore[attr-defined]
         self._watch_compiler()
         self._keep_quiet()
         self.is_on = True
@@ -61,15 +64,33 @@ class ModuleMarks:
         if was_on:
             self._mark(END)
 
+    def read_optimizer(self, optimizer: Any) -> None:
+        """Counts the bytes that an optimizer holds, at the end of its step."""
+        self._try(self.table.optimizers.read, optimizer)
+
+    def weigh(self) -> None:
+        """Counts the bytes of the modules' parameters and gradients, once the marks have ended."""
+        self._try(self.table.weigh)
+
     def stop(self) -> None:
         """No module is marked any more; from any thread, and in a forked child."""
         self.is_on = False
 
+    def _try(self, function: Callable[..., None], *args: Any) -> bool:
+        """Calls it; what is not to be had then is not told, and costs no mark."""
+        try:
+            run_hidden(function, *args)
+        except Exception as error:
+            pass_on(error)
+            report_error()
+            return False
+        return True
+
     def _make_hooks(self) -> tuple[Any, Any]:
         table, stacks, fast_range = self.table, self._stacks, self._range
-        entries, get_ident = table.entries, threading.get_ident
+        entries, get_ident, passes = table.entries, threading.get_ident, self._passes
 
-        def enter_module(module: Any, _args: Any) -> None:
+        def enter_module(module: Any, args: Any) -> None:
             try:
                 if not self.is_on:
                     run_hidden(self._take_off)
@@ -86,6 +107,10 @@ class ModuleMarks:
                     if entry is None:
                         return
                 entry.calls += 1
+                if not stack:
+                    passes[thread] = run_hidden(table.begin_pass, entry)
+                if passes.get(thread) is not None:
+                    passes[thread].enter(entry, args)
                 mark = fast_range(entry.title)
                 mark.__enter__()
                 stack.append((id(module), entry, mark))
@@ -108,6 +133,13 @@ class ModuleMarks:
                 _, entry, mark = stack.pop()
                 mark.__exit__(None, None, None)
                 table.add_output(entry, output)
+                current = passes.get(get_ident())
+                if current is not None:
+                    current.leave(stack[-1][1] if stack else None)
+                    if not stack:
+                        passes[get_ident()] = None
+                        if not self._try(table.end_pass, current, output):
+                            table.forget_saved()
             except Exception as error:
                 self.is_on = False
                 pass_on(error)

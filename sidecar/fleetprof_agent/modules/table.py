@@ -11,34 +11,48 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import weakref
 from typing import Any, Callable, Iterator
 
+from fleetprof_agent.modules.forward_pass import ForwardPass
+from fleetprof_agent.modules.held_bytes import OptimizerBytes, add, count_bytes
 from fleetprof_agent.samples.cells import name_cell
 
 MARK_PREFIX = "fleetprof."
 MOST_MODULES = 4096
 NAME_CHARACTERS = 160  # the end of a longer one
 FILE_CHARACTERS = 160
-MODULES_PER_CHUNK = 40  # of at most 700 bytes: below 32 KiB
+MODULES_PER_CHUNK = 40  # of at most 800 bytes: below 32 KiB
 DEEPEST_CALL = 80  # frames from a module to the line of the job that called it
 MOST_VALUES = 64  # of what a module returns
-COLUMNS = ("name", "class_name", "file", "line", "call_file", "call_line", "calls", "parameter_bytes", "output_bytes")
+COLUMNS = (
+    "name", "class_name", "file", "line", "call_file", "call_line", "calls", "parameter_bytes", "gradient_bytes",
+    "optimizer_bytes", "output_bytes", "saved_bytes", "rows", "indices",
+)  # fmt: skip
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class ModuleEntry:
     """One module of the job. `title`: the name of its ranges."""
 
-    __slots__ = ("call_file", "call_line", "calls", "module", "name", "output_bytes", "title")
+    __slots__ = (
+        "call_file", "call_line", "calls", "held_bytes", "indices", "looks_up", "module", "name", "output_bytes",
+        "rows", "saved_bytes", "title",
+    )  # fmt: skip
 
-    def __init__(self, number: int, name: str, module: Callable[[], Any]) -> None:
+    def __init__(self, number: int, name: str, module: Callable[[], Any], looks_up: bool) -> None:
         self.module = module
         self.name = name
         self.title = "%smodule:%d %s" % (MARK_PREFIX, number, name)
         self.call_file, self.call_line = "", 0
         self.calls = 0
         self.output_bytes: int | None = 0
+        self.held_bytes: tuple[int | None, ...] = (None, None, None)  # parameters, gradients, optimizer's state
+        self.saved_bytes = 0  # in the forward in which it saved most
+        self.looks_up = looks_up  # it is an embedding
+        self.rows: int | None = None  # of what a root was given, over all its forwards
+        self.indices: int | None = None  # elements that an embedding was given
 
 
 class ModuleTable:
@@ -52,6 +66,65 @@ class ModuleTable:
         self._torch_folder = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
         self._rows: list[tuple[Any, ...]] | None = None
         self._sent = 0
+        self.optimizers = OptimizerBytes(torch)
+        self._embedding: Any = torch.nn.Embedding
+        self._knows_saved = True
+        self._threads: set[int] = set()
+
+    def begin_pass(self, root: ModuleEntry) -> ForwardPass | None:
+        """A root is called; None in backward, where it runs again."""
+        if self._torch._C._current_graph_task_id() != -1:
+            return None
+        self._threads.add(threading.get_ident())
+        return ForwardPass(self._torch, root)
+
+    def end_pass(self, current: ForwardPass, output: Any) -> None:
+        """It has returned: counts what is saved for backward, where it is this thread's alone."""
+        self._knows_saved = self._knows_saved and self._threads == {current.thread}
+        if not self._knows_saved:
+            return
+        saved = current.read_saved(output, self._list_storages())
+        self._knows_saved = saved is not None
+        for entry, count in (saved or {}).items():
+            entry.saved_bytes = max(entry.saved_bytes, count)
+
+    def forget_saved(self) -> None:
+        """What is saved for backward cannot be told."""
+        self._knows_saved = False
+
+    def weigh(self) -> None:
+        """Counts what each module's own parameters hold."""
+        counted: set[int] = set()
+        with self._torch._C.DisableTorchFunction():
+            for entry in self._named.values():
+                module = entry.module()
+                if module is not None:
+                    entry.held_bytes = self._weigh(module, counted)
+
+    def _weigh(self, module: Any, counted: set[int]) -> tuple[int | None, ...]:
+        parameters: int | None = 0
+        gradients: int | None = 0
+        state: int | None = 0
+        for parameter in list((module.__dict__.get("_parameters") or {}).values()):
+            if parameter is None or id(parameter) in counted:
+                continue
+            counted.add(id(parameter))
+            gradient, of_optimizer = self.optimizers.of(parameter)
+            parameters = add(parameters, count_bytes(self._torch, parameter))
+            gradients, state = add(gradients, gradient), add(state, of_optimizer)
+        return parameters, gradients, state
+
+    def _list_storages(self) -> set[int]:
+        """Those of all parameters and buffers, by their address."""
+        storages = set()
+        with self._torch._C.DisableTorchFunction():
+            for reference, _ in list(self.entries.values()):
+                module = reference()
+                for name in ("_parameters", "_buffers"):
+                    for tensor in list(({} if module is None else module.__dict__.get(name) or {}).values()):
+                        if tensor is not None and count_bytes(self._torch, tensor):
+                            storages.add(getattr(tensor, "_local_tensor", tensor).untyped_storage().data_ptr())
+        return storages
 
     def meet(self, module: Any, caller: ModuleEntry | None) -> ModuleEntry | None:
         """The entry of a module that is not known, or is called for the first time; None where there are too many."""
@@ -87,8 +160,8 @@ class ModuleTable:
     def flush(self, send: Callable[..., bool]) -> bool:
         """Sends what has not been sent as "modules"; False when something is left. Outside the job's steps."""
         if self._rows is None:
-            called = [entry for entry in self._named.values() if entry.calls]
-            self._rows = [self._describe(entry) for entry in called]
+            listed = [entry for entry in self._named.values() if entry.calls or any(entry.held_bytes)]
+            self._rows = [self._describe(entry) for entry in listed]
         while self._sent < len(self._rows):
             some = self._rows[self._sent : self._sent + MODULES_PER_CHUNK]
             columns = {name: [row[at] for row in some] for at, name in enumerate(COLUMNS)}
@@ -121,7 +194,8 @@ class ModuleTable:
             name = _clean(root + "." + path if path else root)
             entry = self._named.get(name)
             if entry is None:
-                entry = self._named[name] = ModuleEntry(len(self._named), name, reference)
+                entry = ModuleEntry(len(self._named), name, reference, isinstance(part, self._embedding))
+                self._named[name] = entry
             self.entries[id(part)] = reference, entry
 
     def _find_caller(self) -> tuple[str, int]:
@@ -137,25 +211,14 @@ class ModuleTable:
 
     def _describe(self, entry: ModuleEntry) -> tuple[Any, ...]:
         module = entry.module()
-        kind, file, line, parameter_bytes = "", "", 0, None
+        kind, file, line = "", "", 0
         if module is not None:
             kind = _clean(type(module).__name__)
             file, line = _find_definition(type(module))
-            parameter_bytes = self._count_parameters(module)
         places = file, line, entry.call_file, entry.call_line
-        return entry.name, kind, *places, entry.calls, parameter_bytes, entry.output_bytes
-
-    def _count_parameters(self, module: Any) -> int | None:
-        """The bytes of its own parameters on this rank, without those of modules in it."""
-        total = 0
-        for parameter in list((module.__dict__.get("_parameters") or {}).values()):
-            if parameter is None:
-                continue
-            local = getattr(parameter, "_local_tensor", parameter)
-            if type(local) not in (self._torch.Tensor, self._torch.nn.Parameter):
-                return None
-            total += local.nbytes
-        return total
+        saved_bytes = entry.saved_bytes if self._knows_saved else None
+        sizes = *entry.held_bytes, entry.output_bytes, saved_bytes
+        return (entry.name, kind, *places, entry.calls, *sizes, entry.rows, entry.indices)
 
 
 def _walk(root: Any) -> Iterator[tuple[str, Any]]:

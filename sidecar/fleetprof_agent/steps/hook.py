@@ -46,14 +46,14 @@ class StepHook:
         self._handle = module.register_optimizer_step_post_hook(self._record_step)
         self._module = module
 
-    def follow(self, observe: Callable[[], None] | None) -> None:
-        """Has `observe` called after each step, in the thread that made it; None: no more."""
+    def follow(self, observe: Callable[[Any], None] | None) -> None:
+        """Has `observe` called with the optimizer after each step, in the thread that made it; None: no more."""
         usual = self._usual
 
         def record_and_observe(optimizer: Any, args: Any, kwargs: Any) -> None:
             usual(optimizer, args, kwargs)
             try:
-                observe()  # type: ignore[misc]
+                observe(optimizer)  # type: ignore[misc]
             except Exception as error:
                 pass_on(error)
                 report_error()

@@ -88,6 +88,9 @@ def test_modules_are_marked_in_the_last_iteration_alone(ground: AgentGround, pyt
     assert columns["class_name"] == ["Net", "Sleeps", "Sequential", "Sleeps"]
     assert columns["parameter_bytes"] == [0, 16, 0, 16]
     assert columns["output_bytes"] == [16] * 4
+    assert columns["gradient_bytes"] == [0, 16, 0, 16]
+    assert columns["optimizer_bytes"] == [0] * 4  # plain SGD has none
+    assert columns["rows"] == [4, None, None, None]
 
 
 def _read(path: Path) -> Trace:

@@ -24,6 +24,12 @@ class Marks:
     def stop(self) -> None:
         self.calls.append("stop")
 
+    def read_optimizer(self, optimizer: str) -> None:
+        self.calls.append(optimizer)
+
+    def weigh(self) -> None:
+        self.calls.append("weigh")
+
     def flush(self, _send: Any) -> bool:
         self.calls.append("flush")
         return True
@@ -46,15 +52,15 @@ class Job:
 
     def __init__(self) -> None:
         self.step = 0
-        self.observe: Callable[[], None] | None = None
+        self.observe: Callable[[Any], None] | None = None
 
-    def follow(self, observe: Callable[[], None] | None) -> None:
+    def follow(self, observe: Callable[[Any], None] | None) -> None:
         self.observe = observe
 
     def make(self, step: int) -> None:
         self.step = step
         if self.observe is not None:
-            self.observe()
+            self.observe(f"step {step}")
 
     def mark(self, **arm: Any) -> MarkedIteration | None:
         return mark_iteration(arm, object(), lambda: self.step, self.follow)
@@ -63,12 +69,12 @@ class Job:
 @pytest.mark.parametrize(
     ("steps", "stop_at", "calls"),
     [
-        ([8, 9, 10, 11, 12, 13], None, ["begin", "end", "flush"]),
-        ([9, 10, 12], None, ["begin", "end", "flush"]),
+        ([8, 9, 10, 11, 12, 13], None, ["begin", "step 11", "step 12", "end", "weigh", "flush"]),
+        ([9, 10, 12], None, ["begin", "step 12", "end", "weigh", "flush"]),
         ([9, 11, 12], None, []),  # the order came too late
         ([13, 14], None, []),
         ([8, 9, 10, 11, 12], 9, ["stop"]),  # cancelled before it
-        ([8, 9, 10, 11, 12], 11, ["begin", "stop", "end", "flush"]),
+        ([8, 9, 10, 11, 12], 11, ["begin", "stop", "end", "weigh", "flush"]),
     ],
 )
 def test_the_last_iteration_is_marked(

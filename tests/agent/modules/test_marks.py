@@ -72,6 +72,27 @@ EXPECTED: dict[str, Any] = {
         "parameter_bytes": [0, 80, 640, 0],
         "output_bytes": [96, 64, 64, 32],
     },
+    "weighed": [
+        ["Words", 2, 0, 0, 0, 96, 5, None],  # a product, and exp's result
+        ["Words.table", 2, 160, 160, 324, 120, None, 25],  # indices; tied weights count here
+        ["Words.layer", 2, 80, 80, 168, 48, None, None],
+        ["Words.frozen", 2, 80, 0, 0, 0, None, None],
+        ["Words.norm", 2, 32, 32, 72, 80, None, None],
+        ["Words.scales", 0, 16, 16, 36, 0, None, None],
+        ["Words.out", 2, 0, 0, 0, 0, None, None],  # what it saves is exp's result
+    ],
+    "weighed again": [
+        ["Holds", 1, 0, 0, 0, 32, 2, None],
+        ["Holds.pair", 2, 0, 0, 0, 0, None, None],
+        ["Holds.pair.a", 2, 80, 80, 0, 0, None, None],
+        ["Holds.pair.b", 2, 80, 80, 0, 0, None, None],
+    ],
+    "fused": [[["Fuses", 1, 64, 0, 0, 32, 2, None]], True, 32.0],
+    "unknown": [
+        ["Pair", 2, 0, 0, 0, None, 4, None],
+        ["Pair.a", 2, 80, 0, 0, None, None, None],
+        ["Pair.b", 2, 80, 0, 0, None, None, None],
+    ],
     "scripted": ["+Sequential", "+Sequential.0", "-Sequential.0", "-Sequential"],
 }  # fmt: skip
 

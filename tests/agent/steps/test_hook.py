@@ -219,27 +219,27 @@ def test_a_step_is_followed_until_nobody_follows_and_never_while_the_hook_rests(
     _, failures, hook = make_hook(lambda: None)
     hook.register(Optimizers)
 
-    def fail() -> None:
+    def fail(_optimizer: object) -> None:
         calls.append("failed")
         raise ValueError
 
     def make_step() -> None:
         calls.append("step")
-        hooks[7](object(), (), {})
+        hooks[7]("SGD", (), {})
 
-    hook.follow(lambda: calls.append("observed"))
+    hook.follow(lambda optimizer: calls.append(f"observed {optimizer}"))
     make_step()
     hook.rest()
-    hook.follow(lambda: calls.append("observed after the rest"))
+    hook.follow(lambda _: calls.append("observed after the rest"))
     assert hooks[7] is slice
     hook.resume()
     make_step()
     hook.follow(fail)
     make_step()
     make_step()  # what failed follows no more
-    assert calls == ["step", "observed", "step", "observed after the rest", "step", "failed", "step"]
+    assert calls == ["step", "observed SGD", "step", "observed after the rest", "step", "failed", "step"]
     assert failures == []
     hook.give_up()
-    hook.follow(lambda: calls.append("after all"))
+    hook.follow(lambda _: calls.append("after all"))
     make_step()
     assert calls[-1] == "step"

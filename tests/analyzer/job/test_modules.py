@@ -3,6 +3,7 @@
 import pytest
 from fleetprof_analyzer.job.modules import merge_modules
 from fleetprof_api.report.module_tree import MOST_NODES, ModuleNode, ModuleTimes, ModuleTree
+from msgspec.structs import replace
 
 
 def times(host_ns: int = 0, device_ns: int = 0) -> ModuleTimes:
@@ -30,6 +31,14 @@ def test_the_same_module_on_all_ranks_is_one_node_with_the_rank_that_takes_longe
     found = [(one.name, one.depth, one.forward.host_ns, one.ranks, one.slowest_rank) for one in merged.nodes]
     assert found == [("Net", 0, 100, 2, 2), ("Net.a", 1, 10, 1, None), ("Net.b", 1, 60, 2, 2), ("Net.c", 1, 7, 1, None)]
     assert (merged.nodes[2].slowest_ns, merged.nodes[2].parameter_bytes, merged.nodes[2].calls) == (70, 64, 2)
+
+
+def test_the_batch_is_a_mean_where_all_ranks_name_the_same_modules() -> None:
+    trees = [replace(tree(node("Net", 0, 9)), rows=rows, rows_of="Net", indices=9, indices_of=name)
+             for rows, name in ((8, "Net.a"), (6, "Net.b"))]  # fmt: skip
+    merged = merge_modules(list(enumerate(trees)))
+    assert merged is not None
+    assert (merged.rows, merged.rows_of, merged.indices) == (7, "Net", None)
 
 
 def test_where_there_is_a_device_its_time_counts() -> None:

@@ -4,7 +4,7 @@ import re
 
 from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.modules import cut_modules, render_modules
-from fleetprof_api.report.module_tree import ModuleNode, ModuleTimes, ModuleTree
+from fleetprof_api.report.module_tree import HeldBytes, ModuleNode, ModuleTimes, ModuleTree
 from fleetprof_api.report.report import Report
 
 MS = 1_000_000
@@ -20,10 +20,20 @@ TREE = ModuleTree(
     whole=ModuleTimes(host_ns=100 * MS),
     in_modules=ModuleTimes(host_ns=80 * MS),
     unassigned_backward=ModuleTimes(host_ns=4 * MS),
+    held=HeldBytes(parameter_bytes=300_000, optimizer_bytes=600_000),
     nodes=[
         node("Net", 0, 30, 50, class_name="Net", elapsed_ns=30 * MS),
         node("Net.blocks.0", 1, 10, 20, class_name="Block", call_file="/job/train.py", call_line=14),
-        node("Net.blocks.0.up", 2, 5, 8, class_name="Linear", parameter_bytes=264_000, output_bytes=1_050_000),
+        node(
+            "Net.blocks.0.up",
+            2,
+            5,
+            8,
+            class_name="Linear",
+            parameter_bytes=264_000,
+            saved_bytes=2_100_000,
+            output_bytes=1_050_000,
+        ),
         node("Net.wait\x1b[31m", 1, 1, elapsed_ns=40 * MS, ranks=2, slowest_rank=3, slowest_ns=9 * MS),
     ],
 )
@@ -34,9 +44,11 @@ def test_each_module_has_its_share_its_line_and_what_stands_out() -> None:
         "Modules of one iteration of 120 ms (operators 100 ms)",
         " 80.0 % ████████   Net  80.0 ms, backward 50.0 ms",
         " 30.0 % ███          blocks.0 Block  train.py:14, 30.0 ms, backward 20.0 ms",
-        " 13.0 % █              up Linear  13.0 ms, backward 8.00 ms, outputs 1.05 MB, parameters 264 kB",
+        " 13.0 % █              up Linear  13.0 ms, backward 8.00 ms, outputs 1.05 MB, parameters 264 kB,",
+        "                          saved for backward 2.10 MB",
         "  1.0 %              wait�[31m  1.00 ms, forward runs 40.0 ms, rank 3 9.00 ms",
         "Of it in modules 80.0 %, backward of no known module 4.0 %, elsewhere (optimizer, loss, data) 16.0 %.",
+        "The modules hold, on one rank: parameters 300 kB, optimizer's state 600 kB.",
     ]
 
 

@@ -81,8 +81,10 @@ MODULES = {
     "call_file": ["/a/train.py", "/a/train.py"],
     "call_line": [70, 9],
     "calls": [1, 2],
-    "parameter_bytes": [0, None],
+    **{name: [0, None] for name in ("parameter_bytes", "gradient_bytes", "optimizer_bytes", "saved_bytes")},
     "output_bytes": [None, 64],
+    "rows": [32, None],
+    "indices": [None, None],
 }
 
 

@@ -14,7 +14,8 @@ def message_of(first: int, *names: str) -> dict[str, Any]:
         "class_name": ["Linear"] * count,
         **{name: ["t.py"] * count for name in ("file", "call_file")},
         **{name: [7] * count for name in ("line", "call_line", "calls")},
-        **{name: [None] * count for name in ("parameter_bytes", "output_bytes")},
+        **{name: [None] * count for name in ModuleColumns.__struct_fields__ if name.endswith("_bytes")},
+        **{name: [None] * count for name in ("rows", "indices")},
     }
 
 

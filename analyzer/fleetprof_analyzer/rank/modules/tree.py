@@ -16,6 +16,7 @@ from fleetprof_api.samples import ModuleColumns, RankSamples
 from fleetprof_analyzer.rank.efficiency.operator_flops import count_operators
 from fleetprof_analyzer.rank.iterations import OPTIMIZER_STEP
 from fleetprof_analyzer.rank.modules.assignment import NOWHERE, Assignment, ModulePath, ModulePhase, assign
+from fleetprof_analyzer.rank.modules.held import add_held, find_batch
 from fleetprof_analyzer.rank.modules.marked_iteration import MarkedRows
 from fleetprof_analyzer.trace.naming import matcher, where_name
 from fleetprof_analyzer.trace.trace import Bools, Category, Int64s
@@ -23,6 +24,7 @@ from fleetprof_analyzer.trace.trace import Bools, Category, Int64s
 _PHASES: Final = (ModulePhase.FORWARD, ModulePhase.BACKWARD, ModulePhase.RECOMPUTE)
 # Columns of amounts, in the order of ModuleTimes' fields.
 _HOST, _DEVICE, _LAUNCHES, _OPERATORS, _FLOPS = range(5)
+_SAID: Final = [name for name in ModuleColumns.__struct_fields__ if name not in ("name", "calls", "rows", "indices")]
 _AMOUNTS: Final = len(ModuleTimes.__struct_fields__)
 
 
@@ -51,7 +53,8 @@ def measure_modules(marked: MarkedRows | None, samples: RankSamples | None) -> M
     for number in range(len(found.paths) - 1, -1, -1):  # a path stands behind the one around it
         if (outer := found.paths[number].parent) != NOWHERE:
             whole[outer] += whole[number]
-    nodes = _make_nodes(found, own, whole, ModuleColumns() if samples is None else samples.modules)
+    columns = ModuleColumns() if samples is None else samples.modules
+    nodes = _make_nodes(found, own, whole, columns)
     kept = _choose(found.paths, whole)
     return ModuleTree(
         iteration_ns=_find_end(marked) - marked.begin_ns,
@@ -62,6 +65,8 @@ def measure_modules(marked: MarkedRows | None, samples: RankSamples | None) -> M
         communication=amounts.total(amounts.phase == ModulePhase.COMMUNICATION),
         ended_early=_ended_early(marked),
         left_out=len(nodes) - len(kept),
+        held=add_held(columns),
+        **find_batch(columns, [node for node in nodes if not node.depth], by_device=bool(whole[..., _DEVICE].any())),
         nodes=[nodes[number] for number in _in_order(found.paths, kept)],
     )
 
@@ -118,7 +123,8 @@ def _make_nodes(found: Assignment, own: Int64s, whole: Int64s, columns: ModuleCo
 
 
 def _describe(node: ModuleNode, columns: ModuleColumns, row: int) -> ModuleNode:
-    known = {name: getattr(columns, name)[row] for name in columns.__struct_fields__ if name not in ("name", "calls")}
+    # Columns that an earlier version did not write are empty.
+    known = {name: column[row] for name in _SAID if (column := getattr(columns, name))}
     return msgspec.structs.replace(node, **known)
 
 

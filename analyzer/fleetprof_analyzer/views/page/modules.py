@@ -13,6 +13,7 @@ from fleetprof_analyzer.views import svg
 from fleetprof_analyzer.views.page.table import Heading, PageTable, make_table
 from fleetprof_analyzer.views.text import duration, flops, plain, share, size
 from fleetprof_analyzer.views.words.module_words import (
+    HELD,
     flops_of,
     name_inside,
     place_of_call,
@@ -71,7 +72,7 @@ def tabulate_modules(tree: ModuleTree) -> PageTable:
         Heading("Module", "name"), Heading("Class", "left"), Heading("Share", stays=True),
         Heading("Own work", stays=True), Heading("Own share", stays=True), Heading("Forward"), Heading("Backward"),
         Heading("Again in backward"), Heading("Launches"), Heading("FLOP"), Heading("FLOP/s"), Heading("Calls"),
-        Heading("Outputs"), Heading("Parameters"),
+        Heading("Outputs"), *(Heading(words.capitalize()) for words in HELD.values()),
         Heading("Called at", "left"), Heading("Slowest rank"),
     ]  # fmt: skip
     field = "device_ns" if tree.whole.device_ns else "host_ns"
@@ -95,7 +96,7 @@ def _cells(tree: ModuleTree, node: ModuleNode, field: str) -> list[str | Markup]
         speed_of(tree, node) or "–",
         str(node.calls),
         "–" if node.output_bytes is None else size(node.output_bytes),
-        "–" if node.parameter_bytes is None else size(node.parameter_bytes),
+        *("–" if (held := getattr(node, name)) is None else size(held) for name in HELD),
         place_of_call(node),
         "–" if node.slowest_rank is None else f"{node.slowest_rank}: {duration(node.slowest_ns)}",
     ]

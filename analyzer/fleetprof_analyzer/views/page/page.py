@@ -23,7 +23,7 @@ from fleetprof_analyzer.views.text import PARTS, amount, change, duration, parts
 from fleetprof_analyzer.views.words import ledger_words, module_words, straggler_words
 from fleetprof_analyzer.views.words.causes_text import find_silences, list_causes
 from fleetprof_analyzer.views.words.code_words import in_brackets
-from fleetprof_analyzer.views.words.efficiency_words import list_efficiency
+from fleetprof_analyzer.views.words.efficiency_words import list_efficiency, list_throughput
 from fleetprof_analyzer.views.words.energy_words import list_energy
 from fleetprof_analyzer.views.words.finding_words import say_finding
 from fleetprof_analyzer.views.words.launches_text import add_copies, find_sampled
@@ -74,6 +74,7 @@ def render_page(
         differences=differences,
         efficiency=list_efficiency(report),
         energy=list_energy(report),
+        throughput=list_throughput(report),
         distributions=distributions,
         plots=plots,
         late=straggler_words,

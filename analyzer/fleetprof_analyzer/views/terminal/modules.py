@@ -13,6 +13,7 @@ from fleetprof_api.report.module_tree import ModuleNode, ModuleTree
 from fleetprof_analyzer.views.text import duration, plain, share, size
 from fleetprof_analyzer.views.words.module_words import (
     describe_iteration,
+    list_held,
     list_remarks,
     name_inside,
     place_of_call,
@@ -73,7 +74,7 @@ def _describe(tree: ModuleTree, node: ModuleNode, around: str) -> str:
     facts += [f"{launches:,} launches"] if launches else []
     facts += [speed] if (speed := speed_of(tree, node)) else []
     facts += [f"outputs {size(node.output_bytes)}"] if node.output_bytes else []
-    facts += [f"parameters {size(node.parameter_bytes)}"] if node.parameter_bytes else []
+    facts += list_held(node)
     facts += [f"forward runs {duration(node.elapsed_ns)}"] if _waits(node) else []
     facts += [f"rank {node.slowest_rank} {duration(node.slowest_ns)}"] if _differs(node, time_ns) else []
     return line + "  " + ", ".join(fact.replace(" ", _TOGETHER) for fact in facts)

@@ -15,7 +15,7 @@ from fleetprof_analyzer.views.differences import list_differences
 from fleetprof_analyzer.views.text import change, duration, parts_of, plain, rank_name, share, size
 from fleetprof_analyzer.views.words.causes_text import add_stages, find_silences, list_causes, longest_iteration
 from fleetprof_analyzer.views.words.code_words import in_brackets
-from fleetprof_analyzer.views.words.efficiency_words import list_efficiency
+from fleetprof_analyzer.views.words.efficiency_words import list_efficiency, list_throughput
 from fleetprof_analyzer.views.words.energy_words import list_energy
 from fleetprof_analyzer.views.words.finding_words import say_finding
 from fleetprof_analyzer.views.words.launches_text import list_launches, list_sampled
@@ -51,6 +51,7 @@ def render_text(report: Report, width: int = 100) -> str:
         [*list_memory(report), *list_data_loading(report)],
         _ranks(report, width),
         list_differences(report.heterogeneity),
+        _say("Throughput", list_throughput(report), width),
         _say("Arithmetic", list_efficiency(report), width),
         _say("Energy", list_energy(report), width),
         _start(report),

@@ -19,6 +19,36 @@ def list_efficiency(report: Report) -> list[str]:
     return [" ".join((_say_speed(one), *_say_use(one))) for one in report.efficiency]
 
 
+def list_throughput(report: Report) -> list[str]:
+    """Sentences on what the job goes through in a second; none where nothing says it."""
+    found, tree = report.throughput, report.module_tree
+    if found is None:
+        return []
+    sentences = []
+    if found.rows_per_second is not None and tree is not None and tree.rows is not None:
+        whole = (
+            f", {_rate(found.ranks * found.rows_per_second)} on {found.ranks} ranks if each has rows of its own"
+            if found.ranks > 1
+            else ""
+        )
+        sentences.append(
+            f"{_rate(found.rows_per_second)} samples/s per rank ({tree.rows:,} rows of `{plain(tree.rows_of, 60)}` in "
+            f"an iteration of {duration(found.iteration_ns)}){whole}."
+        )
+    if found.indices_per_second is not None and tree is not None and tree.indices is not None:
+        sentences.append(
+            f"{_rate(found.indices_per_second)} tokens/s per rank ({tree.indices:,} indices of "
+            f"`{plain(tree.indices_of, 80)}`)."
+        )
+    if found.samples_per_second is not None:
+        sentences.append(f"{_rate(found.samples_per_second)} samples/s of the whole job, by the pods' label.")
+    return [" ".join(sentences)] if sentences else []
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def _say_speed(one: Efficiency) -> str:
     device = f" on {plain(one.device_name, 60)}" if one.device_name else ""
     ranks = f", mean of {one.ranks} ranks" if one.ranks > 1 else ""

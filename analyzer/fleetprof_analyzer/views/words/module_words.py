@@ -1,9 +1,18 @@
 """The words about modules, the same in the terminal and on the page."""
 
-from fleetprof_api.report.module_tree import ModuleNode, ModuleTimes, ModuleTree
+from typing import Final
+
+from fleetprof_api.report.module_tree import HeldBytes, ModuleNode, ModuleTimes, ModuleTree
 
 from fleetprof_analyzer.job.modules import time_of
-from fleetprof_analyzer.views.text import duration, flops, plain, share
+from fleetprof_analyzer.views.text import duration, flops, plain, share, size
+
+HELD: Final = {
+    "parameter_bytes": "parameters",
+    "gradient_bytes": "gradients",
+    "optimizer_bytes": "optimizer's state",
+    "saved_bytes": "saved for backward",
+}
 
 
 def whole_of(tree: ModuleTree) -> int:
@@ -27,6 +36,11 @@ def speed_of(tree: ModuleTree, node: ModuleNode) -> str:
     return f"{flops(operations * 1e9 / time_ns)}/s" if operations and time_ns else ""
 
 
+def list_held(node: ModuleNode | HeldBytes) -> list[str]:
+    """`weights 2.1 MB`, `gradients 2.1 MB`, …: what is known and not nothing."""
+    return [f"{words} {size(held)}" for name, words in HELD.items() if (held := getattr(node, name))]
+
+
 def describe_iteration(tree: ModuleTree) -> str:
     """`Modules of one iteration of 120 ms (operators 100 ms, mean of 2 ranks)`."""
     kind = "device work" if tree.whole.device_ns else "operators"
@@ -44,6 +58,8 @@ def list_remarks(tree: ModuleTree) -> list[str]:
     ]
     parts.append(("elsewhere (optimizer, loss, data)", whole - sum(part for _, part in parts)))
     remarks = [f"Of it {', '.join(f'{words} {share(part, whole)}' for words, part in parts if part > 0)}."]
+    if held := list_held(tree.held):
+        remarks.append(f"The modules hold, on one rank: {', '.join(held)}.")
     if tree.left_out:
         modules = "1 module more is" if tree.left_out == 1 else f"{tree.left_out} modules more are"
         remarks.append(f"{modules} not listed: their time is in those around them.")

@@ -13,7 +13,7 @@ from fleetprof_analyzer.rank.summary import RankSummary, summarise
 from fleetprof_analyzer.reading import scanning
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
-from fleetprof_api.report.module_tree import ModuleNode, ModuleTree
+from fleetprof_api.report.module_tree import HeldBytes, ModuleNode, ModuleTree
 from fleetprof_api.samples import ModuleColumns, RankSamples
 
 Row = tuple[Any, ...]
@@ -163,6 +163,21 @@ def test_what_the_agent_said_stands_at_its_module() -> None:
     _, inner, _ = tree_of(*FORWARD, columns=columns).nodes
     assert (inner.class_name, inner.file, inner.line, inner.call_line) == ("Linear", "/t.py", 7, 9)
     assert (inner.parameter_bytes, inner.output_bytes, inner.calls) == (64, None, 1)
+
+
+def test_what_modules_hold_is_added_up_and_the_batch_is_that_of_the_root() -> None:
+    columns = ModuleColumns(
+        name=["Net", "Net.a", "Net.words", "Net.places", "Loss"], class_name=[""] * 5, file=[""] * 5, line=[0] * 5,
+        call_file=[""] * 5, call_line=[0] * 5, calls=[1, 1, 1, 1, 0], parameter_bytes=[0, 64, 100, 10, 4],
+        gradient_bytes=[0, 64, 100, None, 4], optimizer_bytes=[0, 128, 200, 20, 8], saved_bytes=[1, 2, 3, 4, 5],
+        rows=[8, None, None, None, 99], indices=[None, None, 40, 5, None],
+    )  # fmt: skip
+    tree = tree_of(*FORWARD, columns=columns)
+    assert tree.held == HeldBytes(parameter_bytes=178, gradient_bytes=None, optimizer_bytes=356, saved_bytes=15)
+    assert (tree.rows, tree.rows_of, tree.indices, tree.indices_of) == (8, "Net", 40, "Net.words")
+    _, inner, _ = tree.nodes
+    assert (inner.gradient_bytes, inner.optimizer_bytes, inner.saved_bytes) == (64, 128, 2)
+    assert tree_of(*FORWARD).held == HeldBytes()
 
 
 def test_the_modules_with_the_most_time_are_kept() -> None:

@@ -1,0 +1,32 @@
+"""A job's rows, indices and labelled samples per second (docs/measures.md#throughput).
+
+Guarantees: pure; None where no iteration is complete or nothing says what an iteration goes through.
+"""
+
+from collections.abc import Sequence
+
+from fleetprof_api.report.efficiency import Throughput
+from fleetprof_api.report.module_tree import ModuleTree
+from fleetprof_api.report.report import Rank
+
+
+def measure_throughput(ranks: Sequence[Rank], tree: ModuleTree | None) -> Throughput | None:
+    """`tree`: that of all ranks."""
+    times = [
+        [one.duration_ns for one in rank.iterations if one.complete is not False and one.duration_ns] for rank in ranks
+    ]
+    means = [sum(one) / len(one) for one in times if one]
+    labels = {rank.samples_per_iteration for rank in ranks}
+    label = labels.pop() if len(labels) == 1 else None
+    rows, indices = (None, None) if tree is None else (tree.rows, tree.indices)
+    if not means or (rows is None and indices is None and label is None):
+        return None
+    mean_ns = sum(means) / len(means)
+    per_second = [None if count is None else count * 1e9 / mean_ns for count in (rows, indices, label)]
+    return Throughput(
+        ranks=len(means),
+        iteration_ns=round(mean_ns),
+        rows_per_second=per_second[0],
+        indices_per_second=per_second[1],
+        samples_per_second=per_second[2],
+    )
