@@ -19,29 +19,23 @@ _SAVED = "_raw_saved_"
 
 
 class ForwardPass:
-    """From the call of a root to its return, on one thread. Raises AttributeError where PyTorch lacks what it needs."""
+    """From the call of a root to its return, on one thread; whoever calls modules notes each call and each return.
+
+    `events`: (autograd's next number, the module whose operators take it). Raises AttributeError where PyTorch lacks
+    what it needs.
+    """
+
+    __slots__ = ("_root", "_torch", "events", "next_number", "thread", "wants_rows")
 
     def __init__(self, torch: Any, root: Any) -> None:
         self._torch, self._root = torch, root
-        self._next_number: Any = torch._C._autograd._get_sequence_nr
-        self._numbers: list[int] = []
-        self._owners: list[Any] = []
-        self._wants_rows = True
+        self.next_number: Any = torch._C._autograd._get_sequence_nr
+        self.events: list[tuple[int, Any]] = []
+        self.wants_rows = True
         self.thread = threading.get_ident()
 
-    def enter(self, entry: Any, args: Any) -> None:
-        """A module is called: what autograd numbers from now on is its own."""
-        self._numbers.append(self._next_number())
-        self._owners.append(entry)
-        if self._wants_rows or entry.looks_up:
-            self._count_input(entry, args)
-
-    def leave(self, around: Any) -> None:
-        """It has returned to `around`, None for the root's caller."""
-        self._numbers.append(self._next_number())
-        self._owners.append(around)
-
-    def _count_input(self, entry: Any, args: Any) -> None:
+    def count_input(self, entry: Any, args: Any) -> None:
+        """Counts rows for the root, by the first module that is given a tensor, and what an embedding looks up."""
         tensor = self._torch.Tensor
         for value in args:
             if type(value) is tensor:
@@ -49,8 +43,8 @@ class ForwardPass:
                     shape = tuple(value.shape)
                     elements = value.numel()
                 if shape:
-                    if self._wants_rows:
-                        self._wants_rows = False
+                    if self.wants_rows:
+                        self.wants_rows = False
                         self._root.rows = (self._root.rows or 0) + shape[0]
                     if entry.looks_up:
                         entry.indices = (entry.indices or 0) + elements
@@ -59,7 +53,8 @@ class ForwardPass:
     def read_saved(self, output: Any, held: set[int]) -> dict[Any, int] | None:
         """Bytes by entry; None where they cannot be told. `held`: storages that do not count."""
         saved: dict[Any, int] = {}
-        first = self._numbers[0]
+        numbers = [number for number, _ in self.events]
+        first = numbers[0]
         with self._torch._C.DisableTorchFunction():
             waiting = [value.grad_fn for value in _find_tensors(self._torch.Tensor, output)]
             met: dict[int, Any] = {}
@@ -82,13 +77,12 @@ class ForwardPass:
                     names[kind] = [name for name in dir(node) if name.startswith(_SAVED)]
                 if not names[kind]:
                     continue
-                owner = self._owners[bisect_right(self._numbers, node._sequence_nr()) - 1]
+                owner = self.events[bisect_right(numbers, node._sequence_nr()) - 1][1]
                 for name in names[kind]:
                     count = self._count(getattr(node, name), held)
                     if count is None:
                         return None
-                    if owner is not None:
-                        saved[owner] = saved.get(owner, 0) + count
+                    saved[owner] = saved.get(owner, 0) + count
         return saved
 
     def _count(self, saved: Any, held: set[int]) -> int | None:

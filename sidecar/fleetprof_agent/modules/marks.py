@@ -39,8 +39,7 @@ class ModuleMarks:
         self.table = ModuleTable(torch)
         self._range: Any = torch._C._profiler._RecordFunctionFast
         self._modules: Any = sys.modules["torch.nn.modules.module"]
-        self._stacks: dict[int, list[tuple[int, ModuleEntry, Any]]] = {}  # by thread
-        self._passes: dict[int, Any] = {}  # by thread: the root's forward, None in backward
+        self._stacks: dict[int, list[tuple[int, ModuleEntry, Any, ForwardPass | None]]] = {}  # by thread
         self._pid = os.getpid()
         self._handles: list[Any] = []
         self._restore: list[Callable[[], None]] = []
@@ -49,8 +48,8 @@ class ModuleMarks:
         """Modules are marked from now on."""
         self._mark(BEGIN)  # first: what this takes is no part of the iteration before
         enter, leave = self._make_hooks()
-        of_pass = ForwardPass.enter, ForwardPass.leave, ForwardPass._count_input
-        hide(enter, leave, *of_pass, self._take_off.__func__, self.table.add_output.__func__)  # type: ignore[attr-defined]
+        own = self._take_off, self.table.add_output, ForwardPass.count_input
+        hide(enter, leave, *(getattr(function, "__func__", function) for function in own))
         self._watch_compiler()
         self._keep_quiet()
         self.is_on = True
@@ -88,7 +87,7 @@ class ModuleMarks:
 
     def _make_hooks(self) -> tuple[Any, Any]:
         table, stacks, fast_range = self.table, self._stacks, self._range
-        entries, get_ident, passes = table.entries, threading.get_ident, self._passes
+        entries, get_ident = table.entries, threading.get_ident
 
         def enter_module(module: Any, args: Any) -> None:
             try:
@@ -107,13 +106,14 @@ class ModuleMarks:
                     if entry is None:
                         return
                 entry.calls += 1
-                if not stack:
-                    passes[thread] = run_hidden(table.begin_pass, entry)
-                if passes.get(thread) is not None:
-                    passes[thread].enter(entry, args)
+                current = stack[-1][3] if stack else run_hidden(table.begin_pass, entry)
+                if current is not None:
+                    current.events.append((current.next_number(), entry))
+                    if current.wants_rows or entry.looks_up:
+                        current.count_input(entry, args)
                 mark = fast_range(entry.title)
                 mark.__enter__()
-                stack.append((id(module), entry, mark))
+                stack.append((id(module), entry, mark, current))
             except Exception as error:
                 self.is_on = False
                 pass_on(error)
@@ -130,16 +130,15 @@ class ModuleMarks:
                         return  # it was not marked
                     while stack[-1][0] != own:  # they were left by an exception that no hook hears of
                         stack.pop()[2].__exit__(None, None, None)
-                _, entry, mark = stack.pop()
+                _, entry, mark, current = stack.pop()
                 mark.__exit__(None, None, None)
                 table.add_output(entry, output)
-                current = passes.get(get_ident())
-                if current is not None:
-                    current.leave(stack[-1][1] if stack else None)
-                    if not stack:
-                        passes[get_ident()] = None
-                        if not self._try(table.end_pass, current, output):
-                            table.forget_saved()
+                if current is None:
+                    return
+                if stack:
+                    current.events.append((current.next_number(), stack[-1][1]))
+                elif not self._try(table.end_pass, current, output):
+                    table.forget_saved()
             except Exception as error:
                 self.is_on = False
                 pass_on(error)
