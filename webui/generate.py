@@ -1,4 +1,4 @@
-"""Makes what the frontend takes from Python: the service's OpenAPI document and the causes of idle time.
+"""Makes what the frontend takes from Python: the service's OpenAPI document, the causes of idle time, the palette.
 
 `--check` fails when a committed file is stale. Run by `make generate`, checked by `make lint`.
 """
@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from fleetprof_analyzer.views.palette import style_pages
 from fleetprof_api.report.idle_causes import IDLE_CAUSES
 from fleetprof_webui.app import create_application
 
@@ -27,7 +28,11 @@ def write_idle_causes() -> str:
     )
 
 
-FILES = {"openapi.json": write_openapi, "src/api/idleCauses.ts": write_idle_causes}
+FILES = {
+    "openapi.json": write_openapi,
+    "src/api/idleCauses.ts": write_idle_causes,
+    "src/theme/palette.css": style_pages,
+}
 
 
 def main() -> None:

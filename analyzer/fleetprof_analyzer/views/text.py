@@ -1,8 +1,9 @@
-"""Numbers as people read them, the same in the terminal and on the page.
+"""Numbers as people read them, the same in the terminal, in report.html and on the web UI's pages (src/units).
 
 Guarantees: a unit with every number; three significant digits; thin wording; nothing of the report is changed.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from fleetprof_api.report.report import TimeBreakdown
@@ -16,18 +17,14 @@ PARTS: Final = (
 )
 """The parts that add up to the span: (field of TimeBreakdown, words)."""
 
-_UNITS: Final = (
-    (86_400 * 10**9, "d"),
-    (3600 * 10**9, "h"),
-    (60 * 10**9, "min"),
-    (10**9, "s"),
-    (10**6, "ms"),
-    (1000, "µs"),
-)
+_UNITS: Final = ((10**9, "s"), (10**6, "ms"), (1000, "µs"))
+_MINUTES_FROM_NS: Final = 120 * 10**9
+_DAYS_FROM_HOURS: Final = 48
 _ENERGIES: Final = ((10**12, "MJ"), (10**9, "kJ"), (10**6, "J"), (10**3, "mJ"))
 _MICROJOULES: Final = {"mJ": 1000, "µJ": 1}
 _OPERATIONS: Final = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"))
-_SIZES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+_SIZES: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_RATES: Final = ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"))
 
 
 def capital(sentence: str) -> str:
@@ -39,10 +36,22 @@ def duration(nanoseconds: int | None) -> str:
     """`12.3 ms`; a dash for None."""
     if nanoseconds is None:
         return "–"
+    if abs(nanoseconds) >= _MINUTES_FROM_NS:
+        return _minutes(nanoseconds)
     for size, unit in _UNITS:
         if abs(nanoseconds) >= size:
             return f"{_three_digits(nanoseconds / size)} {unit}"
     return f"{nanoseconds} ns"
+
+
+def _minutes(nanoseconds: int) -> str:
+    """`2 min 30 s`, `3 h 5 min`, `4 d 2 h`."""
+    sign = "-" if nanoseconds < 0 else ""
+    minutes, seconds = divmod(round(abs(nanoseconds) / 1e9), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= _DAYS_FROM_HOURS:
+        return f"{sign}{hours // 24} d {hours % 24} h"
+    return f"{sign}{hours} h {minutes} min" if hours else f"{sign}{minutes} min {seconds} s"
 
 
 def round_duration(nanoseconds: float) -> str:
@@ -54,19 +63,25 @@ def round_duration(nanoseconds: float) -> str:
 
 
 def size(count: float) -> str:
-    """`12.3 MB`, decimal units."""
-    for limit, unit in _SIZES:
-        if abs(count) >= limit:
-            return f"{_three_digits(count / limit)} {unit}"
-    return f"{count:.0f} B"
+    """`12.3 MiB`, binary units."""
+    return _scaled(count, _SIZES, "byte" if round(count) == 1 else "bytes")
+
+
+def rate(bytes_per_s: float) -> str:
+    """`12.3 GB/s`, decimal units, as vendors state links."""
+    return _scaled(bytes_per_s, _RATES, "B/s")
+
+
+def _scaled(value: float, units: Sequence[tuple[float, str]], smallest: str) -> str:
+    for limit, unit in units:
+        if abs(value) >= limit:
+            return f"{_three_digits(value / limit)} {unit}"
+    return f"{value:.0f} {smallest}"
 
 
 def flops(count: float) -> str:
     """`12.3 TFLOP`: floating-point operations."""
-    for limit, unit in _OPERATIONS:
-        if abs(count) >= limit:
-            return f"{_three_digits(count / limit)} {unit}"
-    return f"{count:.0f} FLOP"
+    return _scaled(count, _OPERATIONS, "FLOP")
 
 
 def amount(value: int, unit: str) -> str:
@@ -80,12 +95,13 @@ def amount(value: int, unit: str) -> str:
     return f"{value} {unit}"
 
 
-def round_size(count: float) -> str:
-    """`250 MB`: a round number of an axis, without trailing zeros."""
-    for limit, unit in _SIZES:
-        if abs(count) >= limit:
-            return f"{count / limit:.4g} {unit}"
-    return f"{count:.4g} B"
+def mark(value: float, unit: str) -> str:
+    """`250 MB/s`, `1.5 GiB`: a value of a report's series on an axis, without trailing zeros."""
+    units, smallest = {"bytes": (_SIZES, "bytes"), "bytes/s": (_RATES, "B/s")}.get(unit, ((), unit))
+    for limit, name in units:
+        if abs(value) >= limit:
+            return f"{value / limit:.4g} {name}"
+    return f"{value:g} {smallest}".strip()
 
 
 def share(part: int, whole: int) -> str:

@@ -44,11 +44,11 @@ def test_each_module_has_its_share_its_line_and_what_stands_out() -> None:
         "Modules of one iteration of 120 ms (operators 100 ms)",
         " 80.0 % ████████   Net  80.0 ms, backward 50.0 ms",
         " 30.0 % ███          blocks.0 Block  train.py:14, 30.0 ms, backward 20.0 ms",
-        " 13.0 % █              up Linear  13.0 ms, backward 8.00 ms, outputs 1.05 MB, parameters 264 kB,",
-        "                          saved for backward 2.10 MB",
+        " 13.0 % █              up Linear  13.0 ms, backward 8.00 ms, outputs 1.00 MiB, parameters 258 KiB,",
+        "                          saved for backward 2.00 MiB",
         "  1.0 %              wait�[31m  1.00 ms, forward runs 40.0 ms, rank 3 9.00 ms",
         "Of it in modules 80.0 %, backward of no known module 4.0 %, elsewhere (optimizer, loss, data) 16.0 %.",
-        "The modules hold, on one rank: parameters 300 kB, optimizer's state 600 kB.",
+        "The modules hold, on one rank: parameters 293 KiB, optimizer's state 586 KiB.",
     ]
 
 

@@ -111,7 +111,7 @@ def test_the_policy_allows_exactly_this_style_sheet(report: Report) -> None:
     assert re.findall(r"url\(([^)]*)\)", style[1]) == ["#hatch"]
 
 
-MIB = 10**6
+MIB = 1 << 20
 COST = RecordingCost(
     iterations=10,
     events=75_450,
@@ -134,10 +134,10 @@ def test_what_the_recording_took_of_memory_stands_beside_its_cost_in_time(report
         shown = msgspec.structs.replace(shown, capture_cost=None)
     text, page = render_text(shown, width=160), html.unescape(render_page(shown))
     for part in (
-        "+160 MB",
-        "rank 1: from 700 MB to 860 MB, for 75,450 events; 2 ranks measured",
-        "+15.0 MB",
-        "rank 0: 715 MB",
+        "+160 MiB",
+        "rank 1: from 700 MiB to 860 MiB, for 75,450 events; 2 ranks measured",
+        "+15.0 MiB",
+        "rank 0: 715 MiB",
     ):
         assert part in text
         assert part in page

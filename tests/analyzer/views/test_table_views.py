@@ -32,12 +32,12 @@ def peak(device: str, allocated: int | None, reserved: int | None = None) -> Mem
 @pytest.mark.parametrize(
     ("of_ranks", "expected"),
     [
-        ([(3 * 10**6, 10**9)], "3.00 MB"),
-        ([(3 * 10**6, None)], "3.00 MB"),  # rows without a duration
-        ([(0, 0)], "0 B"),
+        ([(3 << 20, 10**9)], "3.00 MiB"),
+        ([(3 << 20, None)], "3.00 MiB"),  # rows without a duration
+        ([(0, 0)], "0 bytes"),
         ([(0, None)], "size not recorded"),
         ([(0, None), (0, None)], "size not recorded"),
-        ([(3 * 10**6, 10**9), (0, None)], "at least 3.00 MB"),
+        ([(3 << 20, 10**9), (0, None)], "at least 3.00 MiB"),
     ],
 )
 def test_copies_without_a_size_are_no_copies_of_0_bytes(of_ranks: list[tuple[int, int | None]], expected: str) -> None:
@@ -54,11 +54,11 @@ def test_copies_without_a_size_are_no_copies_of_0_bytes(of_ranks: list[tuple[int
 @pytest.mark.parametrize(
     ("peaks", "line"),
     [
-        ([[peak("cuda:0", 2 * 10**9, 3 * 10**9)], [peak("cuda:0", 5 * 10**9)]],
-         "Peak memory: 5.00 GB allocated on cuda:0, rank 1; the lowest of 2 2.00 GB"),
-        ([[peak("cuda:0", 2 * 10**9, 3 * 10**9), peak("cpu", 9 * 10**9)]],
-         "Peak memory: 2.00 GB allocated, 3.00 GB reserved on cuda:0, rank 0"),
-        ([[peak("cpu", 9 * 10**6)]], "Peak memory: 9.00 MB allocated on cpu, rank 0"),
+        ([[peak("cuda:0", 2 << 30, 3 << 30)], [peak("cuda:0", 5 << 30)]],
+         "Peak memory: 5.00 GiB allocated on cuda:0, rank 1; the lowest of 2 2.00 GiB"),
+        ([[peak("cuda:0", 2 << 30, 3 << 30), peak("cpu", 9 * 10**9)]],
+         "Peak memory: 2.00 GiB allocated, 3.00 GiB reserved on cuda:0, rank 0"),
+        ([[peak("cpu", 9 << 20)]], "Peak memory: 9.00 MiB allocated on cpu, rank 0"),
         ([[peak("cuda:0", None)]], ""),
         ([[]], ""),
     ],

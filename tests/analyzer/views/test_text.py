@@ -4,7 +4,7 @@ import math
 
 import pytest
 from fleetprof_analyzer.views import svg
-from fleetprof_analyzer.views.text import amount, change, duration, plain, round_duration, share, size
+from fleetprof_analyzer.views.text import amount, change, duration, mark, plain, rate, round_duration, share, size
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 @pytest.mark.parametrize(
     ("nanoseconds", "words"),
     [(None, "–"), (0, "0 ns"), (999, "999 ns"), (1000, "1.00 µs"), (12_345, "12.3 µs"), (1_500_000, "1.50 ms"),
-     (85_841_568, "85.8 ms"), (120_298_609, "120 ms"), (2_000_000_000, "2.00 s"), (90 * 10**9, "1.50 min"),
+     (85_841_568, "85.8 ms"), (120_298_609, "120 ms"), (2_000_000_000, "2.00 s"), (90 * 10**9, "90.0 s"),
+     (150 * 10**9, "2 min 30 s"), (7_320 * 10**9, "2 h 2 min"),
      (-20_110_027, "-20.1 ms")],
 )  # fmt: skip
 def test_durations(nanoseconds: int | None, words: str) -> None:
@@ -20,7 +21,11 @@ def test_durations(nanoseconds: int | None, words: str) -> None:
 
 
 def test_sizes_shares_and_changes() -> None:
-    assert (size(746_123), size(12), size(3.5e9)) == ("746 kB", "12 B", "3.50 GB")
+    assert (size(746_123), size(12), size(1), size(3.5e9)) == ("729 KiB", "12 bytes", "1 byte", "3.26 GiB")
+    assert (rate(746_123), rate(12), rate(3.5e9)) == ("746 kB/s", "12 B/s", "3.50 GB/s")
+    assert (mark(1.5 * 2**30, "bytes"), mark(25e9, "bytes/s"), mark(620, "W"), mark(3, "")) == (
+        "1.5 GiB", "25 GB/s", "620 W", "3",
+    )  # fmt: skip
     assert (amount(746_123, "ns"), amount(746_123, "mJ"), amount(12, "mJ"), amount(3_500_000_000, "mJ")) == (
         "746 µs", "746 J", "12 mJ", "3.50 MJ",
     )  # fmt: skip

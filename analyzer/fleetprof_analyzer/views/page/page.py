@@ -19,7 +19,8 @@ from markupsafe import Markup
 from fleetprof_analyzer.views import differences
 from fleetprof_analyzer.views.page import bars, distributions, links, modules, page_tables, plots
 from fleetprof_analyzer.views.page.headline import describe
-from fleetprof_analyzer.views.text import PARTS, amount, change, duration, parts_of, plain, rank_name, share, size
+from fleetprof_analyzer.views.palette import style_report
+from fleetprof_analyzer.views.text import PARTS, amount, change, duration, parts_of, plain, rank_name, rate, share, size
 from fleetprof_analyzer.views.words import ledger_words, module_words, straggler_words
 from fleetprof_analyzer.views.words.causes_text import find_silences, list_causes
 from fleetprof_analyzer.views.words.code_words import in_brackets
@@ -98,6 +99,7 @@ def _template() -> tuple[Template, str]:
         "parts": parts_of,
         "plain": plain,
         "rank": rank_name,
+        "rate": rate,
         "size": size,
     }
     environment.globals |= {
@@ -123,7 +125,7 @@ def _template() -> tuple[Template, str]:
         "describe_memory": describe_memory,
         "judge_residue": judge_residue,
     }
-    return environment.get_template("report.html.j2"), (folder / "report.css").read_text("utf-8")
+    return environment.get_template("report.html.j2"), style_report() + (folder / "report.css").read_text("utf-8")
 
 
 def _moment(unix_ns: int) -> str:

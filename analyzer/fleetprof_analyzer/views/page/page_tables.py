@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from fleetprof_analyzer.views.page import links
 from fleetprof_analyzer.views.page.table import Heading, PageTable, make_table
-from fleetprof_analyzer.views.text import duration, plain, rank_name, share, size
+from fleetprof_analyzer.views.text import duration, plain, rank_name, rate, share, size
 from fleetprof_analyzer.views.words.causes_text import add_iterations, add_stages
 
 _MOST_COLLECTIVES: Final = 16
@@ -104,8 +104,8 @@ def _communication_cells(row: CommunicationStatistics) -> list[str]:
         str(row.count),
         duration(row.total_ns),
         share(row.overlapped_ns, row.total_ns),
-        "–" if row.bus_bytes_per_s is None else f"{size(row.bus_bytes_per_s)}/s",
-        "–" if row.best_bus_bytes_per_s is None else f"{size(row.best_bus_bytes_per_s)}/s",
+        "–" if row.bus_bytes_per_s is None else rate(row.bus_bytes_per_s),
+        "–" if row.best_bus_bytes_per_s is None else rate(row.best_bus_bytes_per_s),
     ]
 
 

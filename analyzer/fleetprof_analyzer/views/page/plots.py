@@ -14,7 +14,7 @@ from fleetprof_api.report.start_skew import StartSkew
 from markupsafe import Markup
 
 from fleetprof_analyzer.views import svg
-from fleetprof_analyzer.views.text import duration, plain, rank_name, round_duration, round_size
+from fleetprof_analyzer.views.text import duration, mark, plain, rank_name, round_duration
 
 _WIDTH: Final = 1000
 _LEFT: Final = 64
@@ -152,7 +152,10 @@ def _plot(
     left, right, base = (52 if small else _LEFT + 10), (8 if small else 24), height - 24
     points = [point for _, line in lines for point in line]
     low_x, high_x = min(x for x, _ in points), max(x for x, _ in points)
-    marks = svg.ticks(0, max(y for _, y in points) or 1.0, 2 if small else 4)
+    highest = max(y for _, y in points) or 1.0
+    # Round numbers of bytes are round in KiB, MiB or GiB.
+    step = 1 << 10 * (max(0, int(highest).bit_length() - 1) // 10) if unit == "bytes" else 1
+    marks = [value * step for value in svg.ticks(0, highest / step, 2 if small else 4)]
     scale_x = (width - left - right) / ((high_x - low_x) or 1.0)
     scale_y = (base - 8) / marks[-1]
 
@@ -165,7 +168,7 @@ def _plot(
         begin, end = place(max(shade[0], low_x), 0)[0], place(min(shade[1], high_x), 0)[0]
         drawn.append(svg.rectangle(begin, 4, max(2.0, end - begin), base - 4, "window", "the recorded window"))
     for value in marks:
-        shown = round_duration(value) if duration_axis else _with_unit(value, unit)
+        shown = round_duration(value) if duration_axis else mark(value, unit)
         drawn.append(svg.line(left, base - value * scale_y, width - right, base - value * scale_y, "grid"))
         drawn.append(svg.text(left - 7, base - value * scale_y + 4, shown, "tick", "end"))
     for value in svg.ticks(low_x, high_x, 3 if small else 8):
@@ -199,9 +202,3 @@ def _band(lines: Sequence[Line], place: Callable[[float, float], tuple[float, fl
         svg.polygon([*upper, *reversed(lower)], "band", f"smallest to largest of {len(lines)}"),
         svg.polyline([place(x, median(values)) for x, values in middle], "line l0", f"median of {len(lines)}"),
     ]
-
-
-def _with_unit(value: float, unit: str) -> str:
-    if unit.startswith("bytes"):
-        return round_size(value) + unit.removeprefix("bytes")
-    return f"{value:g} {unit}".strip()

@@ -12,7 +12,7 @@ from fleetprof_api.report.report import KindTotal, Rank, Report, TimeBreakdown
 
 from fleetprof_analyzer.views.answer.answer import give_answer
 from fleetprof_analyzer.views.differences import list_differences
-from fleetprof_analyzer.views.text import change, duration, parts_of, plain, rank_name, share, size
+from fleetprof_analyzer.views.text import change, duration, parts_of, plain, rank_name, rate, share, size
 from fleetprof_analyzer.views.words.causes_text import add_stages, find_silences, list_causes, longest_iteration
 from fleetprof_analyzer.views.words.code_words import in_brackets
 from fleetprof_analyzer.views.words.efficiency_words import list_efficiency, list_throughput
@@ -173,7 +173,7 @@ def _longest(report: Report, width: int) -> list[str]:
     if lines:
         lines.insert(0, "Longest kernels (time, count × median)")
     for row in report.communication[:_FEW] if report.kernels else []:
-        bus = "" if row.bus_bytes_per_s is None else f", {size(row.bus_bytes_per_s)}/s on the bus"
+        bus = "" if row.bus_bytes_per_s is None else f", {rate(row.bus_bytes_per_s)} on the bus"
         each = "" if row.message_bytes is None else f" of {size(row.message_bytes)}"
         group = f" in {plain(row.group, 20)}" if row.group else ""
         kind = plain(row.kind.replace("_", "-"), 20)

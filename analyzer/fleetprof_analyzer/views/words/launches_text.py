@@ -11,7 +11,7 @@ from typing import Final
 
 from fleetprof_api.report.report import Rank, Report
 
-from fleetprof_analyzer.views.text import duration, rank_name, share, size
+from fleetprof_analyzer.views.text import duration, rank_name, rate, share, size
 
 SAMPLED_PERMILLE: Final = 500
 _FEW: Final = 4
@@ -87,6 +87,6 @@ def list_launches(report: Report) -> list[str]:
         f"  {tiny} of the work runs shorter than its call; CUDA graphs could save at most {saved}",
     ]
     for copies in add_copies(report.ranks)[:_FEW]:
-        rate = "" if copies.bytes_per_s is None else f", {size(copies.bytes_per_s)}/s"
-        lines.append(f"  {duration(copies.total_ns):>10} {copies.count:>8} × {copies.words}: {copies.size}{rate}")
+        speed = "" if copies.bytes_per_s is None else f", {rate(copies.bytes_per_s)}"
+        lines.append(f"  {duration(copies.total_ns):>10} {copies.count:>8} × {copies.words}: {copies.size}{speed}")
     return lines

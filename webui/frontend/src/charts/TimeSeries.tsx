@@ -30,6 +30,8 @@ interface Props {
 }
 
 const COLORS = 8;
+/** Round numbers of bytes are round in KiB, MiB or GiB. */
+const BYTE_STEPS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
 /** Drawn anew with the theme, whose colours a canvas keeps. */
 export function TimeSeries(props: Props) {
@@ -40,9 +42,9 @@ function Chart({ lines, title, unit, say, span, group, height = 120 }: Props) {
   const [place, width, element] = useWidth<HTMLDivElement>();
   useEffect(() => {
     if (!element || width < 1) return;
-    const chart = new uPlot(optionsOf({ lines, say, group, height, width }), dataOf(lines, span), element);
+    const chart = new uPlot(optionsOf({ lines, unit, say, group, height, width }), dataOf(lines, span), element);
     return () => chart.destroy();
-  }, [element, width, height, lines, say, span, group]);
+  }, [element, width, height, lines, unit, say, span, group]);
   const known = lines.flatMap(({ values }) => values.filter((value) => value !== null));
   const range = known.length > 0 ? `from ${say(Math.min(...known))} to ${say(Math.max(...known))}` : "without values";
   return <div ref={place} className="time-series" role="group" aria-label={`${title}, ${unit}: ${lines.map(({ name }) => name).join(", ")}, ${range}`} />;
@@ -55,7 +57,7 @@ export function dataOf(lines: readonly Line[], [from, to]: readonly [number, num
   return [[from / 1e9, ...times, to / 1e9], ...columns.map((column) => [null, ...column, null])];
 }
 
-function optionsOf({ lines, say, group, height, width }: Required<Omit<Props, "title" | "unit" | "span">> & { width: number }): uPlot.Options {
+function optionsOf({ lines, unit, say, group, height, width }: Required<Omit<Props, "title" | "span">> & { width: number }): uPlot.Options {
   const [text, grid] = [colorOf("--text-quiet"), colorOf("--line-soft")];
   const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
   return {
@@ -65,7 +67,7 @@ function optionsOf({ lines, say, group, height, width }: Required<Omit<Props, "t
     scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] } },
     axes: [
       { ...axis, size: 26, values: (_, ticks) => ticks.map((tick) => `${Number(tick.toFixed(6))} s`) },
-      { ...axis, size: 76, space: 26, values: (_, ticks) => ticks.map(say) },
+      { ...axis, size: 76, space: 26, values: (_, ticks) => ticks.map(say), ...(unit === "bytes" && { incrs: BYTE_STEPS }) },
     ],
     series: [
       { label: "at", value: (_, at) => (at == null ? "–" : `${at.toFixed(2)} s`) },

@@ -3,6 +3,7 @@ import type { Finding, ReportPage } from "@/api/models";
 import { ShareBar } from "@/charts/ShareBar";
 import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
+import { colorOfFinding } from "@/theme/classes";
 import { formatDuration } from "@/units/durations";
 import { capital } from "@/units/text";
 import { evidenceOf } from "./evidence";
@@ -33,7 +34,7 @@ function Row({ finding, view }: { finding: Finding; view: ReportView }) {
   const [rank] = finding.ranks;
   return (
     <>
-      <div className="gain">{finding.gain_permille > 0 ? <ShareBar share={finding.gain_permille / 1000} color="--communication" /> : <span className="quiet">no gain given</span>}</div>
+      <div className="gain">{finding.gain_permille > 0 ? <ShareBar share={finding.gain_permille / 1000} color={colorOfFinding(finding.measure, finding.part)} /> : <span className="quiet">no gain given</span>}</div>
       <div>
         <p className="finding-message">
           <Name text={capital(finding.message)} most={600} />

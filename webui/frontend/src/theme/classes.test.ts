@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { figuresOf, partsOf, TIME_CLASSES } from "./classes";
+import { colorOfFinding, figuresOf, partsOf, TIME_CLASSES } from "./classes";
 
 const rank: Record<string, number> = {
   span: 130,
@@ -30,4 +30,15 @@ test("as a figure compute is whole, as the report has it", () => {
 
 test("idle time of a rank without a device has no cause but is time without an operator", () => {
   expect(partsOf((name) => ({ compute: 1, idle: 9 })[name])).toEqual([1, 0, 0, 0, 0, 0, 0, 0, 9, 0]);
+});
+
+test.each([
+  ["idle_ns.data_loading", "idle", "--data-loading"],
+  ["idle_ns.host", "host", "--host"],
+  ["idle_ns.waiting", "idle", "--idle"],
+  ["time_ns.exposed_communication", "communication", "--communication"],
+  ["time_ns.exposed_memory", "copies", "--memory"],
+  ["kernels", "", "--compute"],
+])("a finding about %s of %s has the color of that time", (measure, part, color) => {
+  expect(colorOfFinding(measure, part)).toBe(color);
 });

@@ -28,6 +28,35 @@ export const TIME_CLASSES: readonly TimeClass[] = [
   { id: "unrecorded", name: "Not recorded", color: "--line", sign: "lines", letter: "", explanation: "work was launched that is not in the trace: no idle time" },
 ];
 
+/** The class of time that draws each stage of a training loop, wherever it is drawn. */
+export const STAGE_CLASSES: Readonly<Record<string, string>> = {
+  data_loading: "data_loading",
+  forward: "compute",
+  loss: "compute",
+  backward: "compute",
+  zero_grad: "optimizer",
+  optimizer: "optimizer",
+  host: "host",
+  other: "idle",
+};
+
+/** The color of what a finding is about: the class of time that would shrink. */
+export function colorOfFinding(measure: string, part: string): string {
+  const cause = /^idle_ns\.(\w+)/.exec(measure)?.[1] ?? "";
+  const shown = (IDLE_CAUSES as Record<string, string>)[cause];
+  const id = shown ? `idle_${shown}` : PART_CLASSES[part];
+  return TIME_CLASSES.find((one) => one.id === id)?.color ?? "--compute";
+}
+
+const PART_CLASSES: Readonly<Record<string, string>> = {
+  idle: "idle_other",
+  host: "idle_host",
+  communication: "exposed_communication",
+  copies: "exposed_memory",
+  cores: "idle_host",
+  ranks: "exposed_communication",
+};
+
 /** The parts as figures: compute whole, as in the report, with what of it ran beside communication after it. */
 export function figuresOf(parts: readonly number[]): number[] {
   return parts.map((part, index) => (index === 0 ? part + (parts[1] ?? 0) : part));

@@ -53,6 +53,7 @@ export function formatPower(milliwatts: number | null | undefined): string {
 
 export function formatEnergy(millijoules: number | null | undefined): string {
   if (millijoules == null) return "–";
+  if (millijoules >= 1e9) return `${threeDigits(millijoules / 1e9)} MJ`;
   if (millijoules >= 1e6) return `${threeDigits(millijoules / 1e6)} kJ`;
   return millijoules === 0 || millijoules >= 100 ? `${threeDigits(millijoules / 1e3)} J` : `${threeDigits(millijoules)} mJ`;
 }

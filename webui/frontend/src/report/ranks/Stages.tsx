@@ -7,6 +7,7 @@ import { Section } from "@/parts/Section";
 import { Loaded } from "@/parts/States";
 import { formatDuration } from "@/units/durations";
 import { formatShare } from "@/units/quantities";
+import { STAGE_CLASSES } from "@/theme/classes";
 import { sentenceCase } from "@/units/text";
 import { rankName } from "./rankRows";
 import type { ReportView } from "../search";
@@ -50,7 +51,7 @@ function Body({ columns, view }: { columns: RankColumns; view: ReportView }) {
             <span className="share-number">{formatShare(share)}</span>
             <svg width="48" height="8" aria-hidden="true">
               <rect width="48" height="8" className="share-ground" />
-              <rect width={48 * share} height="8" fill={`var(${stage === "data_loading" ? "--data-loading" : stage === "optimizer" ? "--optimizer" : stage === "host" ? "--host" : "--compute"})`} />
+              <rect width={48 * share} height="8" fill={`var(--${(STAGE_CLASSES[stage] ?? "idle").replace("_", "-")})`} />
             </svg>
           </span>
         );
