@@ -6,7 +6,7 @@ import pytest
 from harness.browser import keep_picture
 from playwright.sync_api import Page
 
-from .looking import find_serious
+from .looking import find_serious, open_whole
 
 PAGES = {
     "/fleet": "llama",
@@ -18,6 +18,10 @@ PAGES = {
     "/requests?capture=new": "The same as YAML",
     "/requests/team-b/failed": "nothing asks for orders in this process",
     "/reports/team-a/slow": "Rank 2 holds the job up",
+    "/reports/team-a/slow?rank=2": "All ranks",
+    "/reports/team-c/sampled?rank=2": "throttled by power",
+    "/reports/team-c/hostile": "onerror",
+    "/reports/team-c/loop/timeline": "Whole time",
     "/reports/team-c/streams?by=stream&kernel=compute gemm#kernels": "each stream's mean is compared",
     "/whoami": "You may read",
     "/diff?base=team-a/healthy&new=team-a/slow&order=given": "Iterations became slower",
@@ -29,9 +33,8 @@ PAGES = {
 def test_a_page_shows_what_it_is_for_and_axe_finds_nothing_serious(
     page: Page, address: str, wanted: str, theme: str
 ) -> None:
-    page.goto(address)
+    open_whole(page, address)
     page.get_by_text(wanted).first.wait_for()
-    page.wait_for_load_state("networkidle")
 
     keep_picture(page, f"{re.sub(r'[^a-z]+', '-', address.lower()).strip('-')}-{theme}")
     assert find_serious(page) == []

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from io import BytesIO
 
 import msgspec
@@ -123,6 +124,20 @@ def test_a_request_without_a_ledger_is_not_said_to_run(page: Page, shown: Memory
         expect(page.locator(".state-running")).to_have_count(0)
     finally:
         shown.delete([key])
+
+
+@pytest.mark.parametrize(("address", "choose"), [
+    ("/fleet", lambda page: page.locator("button.facet").first.click()),
+    ("/requests", lambda page: page.locator("button.facet").first.click()),
+    ("/fleet/team-a/Job/llama", lambda page: page.get_by_role("button", name="Compare").first.click()),
+])  # fmt: skip
+def test_back_undoes_a_choice_in_a_list(page: Page, address: str, choose: Callable[[Page], None]) -> None:
+    page.goto(address)
+    page.wait_for_load_state("networkidle")
+    choose(page)
+    expect(page).to_have_url(re.compile(r"\?"))
+    page.go_back()
+    expect(page).to_have_url(re.compile(f"{address}$"))
 
 
 def test_the_theme_is_chosen_and_kept(page: Page) -> None:

@@ -21,6 +21,7 @@ const root = createRootRoute({
   component: Shell,
   notFoundComponent: () => (
     <div className="page">
+      <h1>Not found</h1>
       <Empty title="There is no such page">
         <Link to="/fleet">To the fleet</Link>
       </Empty>

@@ -74,3 +74,21 @@ def test_an_address_that_is_no_view_opens_the_first_one(page: Page) -> None:
         open_timeline(page, address_of(view))
         expect(page.get_by_text(re.compile("read but for this: the view"))).to_be_visible()
         assert state_of(page)["open"] == [2]
+
+
+def test_back_undoes_what_was_opened_and_what_was_fitted(page: Page) -> None:
+    page.goto("/reports/team-a/slow")
+    page.get_by_role("link", name="Timeline", exact=True).click()
+    wait_for_state(page, "%22open%22%3A%5B2%5D")
+    page.locator(".timeline-scroll canvas[data-loading=false]").wait_for()
+    tree(page).nth(1).click()
+    wait_for_state(page, "%22end%22%3A[1-9]")
+    page.keyboard.press("w")
+    page.keyboard.press("j")
+    wait_for_state(page, "%22open%22%3A%5B3%5D")
+    page.go_back()
+    wait_for_state(page, "%22open%22%3A%5B2%5D")
+    page.go_back()
+    wait_for_state(page, "%22end%22%3A0%2C")
+    page.go_back()
+    expect(page).to_have_url(re.compile("/reports/team-a/slow$"))

@@ -66,6 +66,20 @@ def test_a_question_mark_lists_the_keys_which_can_be_kept_to_the_picture(page: P
     expect(keys).to_be_visible()
 
 
+def test_ranks_are_gone_to_folded_and_opened_again_by_keys(page: Page) -> None:
+    open_timeline(page)
+    wait_for_state(page, f"%22open%22%3A%5B{LATE}%5D")
+    page.keyboard.press("j")
+    wait_for_state(page, f"%22open%22%3A%5B{LATE + 1}%5D")
+    page.keyboard.press("k")
+    page.keyboard.press("k")
+    wait_for_state(page, f"%22open%22%3A%5B{LATE - 1}%5D")
+    page.keyboard.press("o")
+    wait_for_state(page, "%22open%22%3A%5B%5D")
+    page.keyboard.press("o")
+    wait_for_state(page, f"%22open%22%3A%5B{LATE - 1}%5D")
+
+
 def test_a_click_chooses_arrows_walk_and_escape_lets_go(page: Page) -> None:
     picture = open_timeline(page)
     choose_widest(page, picture)

@@ -22,7 +22,7 @@ export function FleetPage() {
   const { compare, ...filters } = search;
   const query = useInfiniteQuery(fleetQuery({ ...filters, sort: search.sort ?? DEFAULT_SORT }));
   const change = useCallback(
-    (next: Partial<FleetSearch>) => void navigate({ search: (before) => ({ ...before, ...next }), replace: true }),
+    (next: Partial<FleetSearch>) => void navigate({ search: (before) => ({ ...before, ...next }), replace: "text" in next }),
     [navigate],
   );
   const onText = useCallback((text: string) => change({ text: text || undefined }), [change]);

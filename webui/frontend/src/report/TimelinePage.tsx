@@ -22,8 +22,8 @@ export default function TimelinePage() {
   useEffect(() => {
     document.title = `Timeline of ${uid} – fleetprof`;
   }, [uid]);
-  const change = (next: TimelineState) =>
-    void navigate({ search: { view: JSON.stringify(next) }, replace: true, resetScroll: false });
+  const change = (next: TimelineState, isStep: boolean) =>
+    void navigate({ search: { view: JSON.stringify(next) }, replace: !isStep, resetScroll: false });
   return (
     <div className="page">
       <nav className="crumbs" aria-label="Place">

@@ -25,7 +25,7 @@ export function RequestsPage() {
   const query = useInfiniteQuery(requestsQuery({ ...filters, sort: search.sort ?? DEFAULT_SORT }));
   const mayCapture = useQuery(whoamiQuery).data?.may_capture ?? false;
   const change = useCallback(
-    (next: Partial<RequestsSearch>) => void navigate({ search: (before) => ({ ...before, ...next }), replace: true }),
+    (next: Partial<RequestsSearch>) => void navigate({ search: (before) => ({ ...before, ...next }), replace: "text" in next }),
     [navigate],
   );
   const onText = useCallback((text: string) => change({ text: text || undefined }), [change]);

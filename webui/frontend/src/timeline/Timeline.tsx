@@ -2,7 +2,8 @@
  * The timeline of a capture: ranks as rows, under an open one its iterations, stages, streams and threads.
  *
  * `source` is the address of the timeline's files, with a slash at its end; `state` is what is shown, as the page has it
- * in its address; `onStateChange` is given what the reader made of it. `sampled` are the lines of code of the report at
+ * in its address; `onStateChange` is given what the reader made of it, and whether that is a step, which Back undoes: panning,
+ * zooming and typing are none. `sampled` are the lines of code of the report at
  * the address `report`.
  */
 
@@ -37,7 +38,7 @@ import { TimelineStore } from "./worker/store";
 interface Props {
   source: string;
   state: TimelineState;
-  onStateChange: (state: TimelineState) => void;
+  onStateChange: (state: TimelineState, isStep: boolean) => void;
   sampled: readonly SampledLine[];
   report: string;
 }
@@ -83,7 +84,7 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
       context,
       store,
       state,
-      (next) => latestOnStateChange.current(next),
+      (next, isStep) => latestOnStateChange.current(next, isStep),
       ({ scene, milliseconds }) => {
         const loading = [...scene.ranks.values()].some((rank) => rank.loading);
         setHeight(scene.layout.height);
@@ -115,7 +116,7 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
     // An address without a view: the rank that the report blames is open at once.
     const fleetHeader = store?.fleet?.value?.header;
     const rank = fleetHeader && suggestRank(fleetHeader);
-    if (state === WHOLE && rank !== undefined) latestOnStateChange.current({ ...WHOLE, open: [rank] });
+    if (state === WHOLE && rank !== undefined) latestOnStateChange.current({ ...WHOLE, open: [rank] }, false);
   }, [ready, store, state]);
   useEffect(() => engine.current?.recolor(), [theme]);
   useEffect(() => {

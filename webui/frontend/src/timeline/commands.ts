@@ -4,6 +4,7 @@ import type { Engine } from "./engine";
 import type { Command } from "./keyboard";
 import type { Band } from "./layout/bands";
 import type { Rectangle } from "./layout/rectangles";
+import { toggleRank } from "./pointer";
 
 /** What a key asks of the page around the picture: the list of keys, the cursor in the field of the search, the next event that it found. */
 export interface Around {
@@ -32,6 +33,10 @@ export function obey(engine: Engine, command: Command, around: Around): void {
       return engine.change({ chosen: null, mark: null, search: "" });
     case "longest":
       return engine.change({ longest: !state.longest });
+    case "fold":
+      return toggleRank(engine, engine.rankLookedAt());
+    case "rank":
+      return goToRank(engine, command.down);
     case "step":
       return step(engine, command.along, command.across);
     default: {
@@ -41,6 +46,17 @@ export function obey(engine: Engine, command: Command, around: Around): void {
       else if (scene) engine.change({ start: 0, end: 0 });
     }
   }
+}
+
+/** Opens the next rank whose events are here, and folds the one that was looked at. */
+function goToRank(engine: Engine, down: -1 | 1): void {
+  const { scene, state } = engine;
+  const here = engine.rankLookedAt();
+  const rows = scene?.layout.bands.flatMap((band) => (band.kind === "rank" ? [band] : [])) ?? [];
+  const ranks = rows.flatMap(({ row }) => engine.rankOfRow(row) ?? []);
+  const next = ranks[ranks.indexOf(here ?? -1) + (here !== undefined && state.open.includes(here) ? down : 0)];
+  if (next === undefined) return;
+  engine.change({ open: [...state.open.filter((rank) => rank !== here && rank !== next), next], chosen: null });
 }
 
 /** The time of the chosen event on the fleet's axis. */

@@ -11,12 +11,12 @@ import { readColors, type Colors } from "./draw/fills";
 import { MINIMAP_HEIGHT, overviewRows, paintMinimap, windowOf, wholeView } from "./draw/minimap";
 import { paint } from "./draw/painter";
 import { AXIS_HEIGHT, GUTTER, type Picture } from "./draw/picture";
-import { anchorAt, bandAt, type Band } from "./layout/bands";
+import { anchorAt, bandAt, suggestRank, type Band } from "./layout/bands";
 import { rectangleAt, type Rectangle } from "./layout/rectangles";
 import { buildScene, type RankScene, type Scene } from "./layout/scene";
 import { cellsByRow } from "./layout/shares";
 import { searchNames } from "./search";
-import type { TimelineState } from "./state";
+import { isStep, type TimelineState } from "./state";
 import { around, isWithin, pan, toNs, within, zoom, type Span, type View } from "./view";
 import type { TimelineStore } from "./worker/store";
 
@@ -42,7 +42,7 @@ export class Engine {
   readonly #context: CanvasRenderingContext2D;
   #overview: CanvasRenderingContext2D | null = null;
   readonly #store: TimelineStore;
-  readonly #onState: (state: TimelineState) => void;
+  readonly #onState: (state: TimelineState, isStep: boolean) => void;
   readonly #onDrawn: (drawn: Drawn) => void;
   #state: TimelineState;
   #view: View = { start: 0, end: 1, width: 1 };
@@ -55,14 +55,15 @@ export class Engine {
   #cellsOf: Fleet | null = null;
   #scene: Scene | null = null;
   #hover: Picture["hover"] = null;
+  #lookedAt: number | undefined;
   #sought: { rank: number; start: number; name: number } | null = null;
 
-  /** `onState` is given a state that the reader made here; `onDrawn` each picture. */
+  /** `onState` is given a state that the reader made here, and whether by a step (isStep); `onDrawn` each picture. */
   constructor(
     context: CanvasRenderingContext2D,
     store: TimelineStore,
     state: TimelineState,
-    onState: (state: TimelineState) => void,
+    onState: (state: TimelineState, isStep: boolean) => void,
     onDrawn: (drawn: Drawn) => void,
   ) {
     this.#context = context;
@@ -87,6 +88,19 @@ export class Engine {
 
   get scene(): Scene | null {
     return this.#scene;
+  }
+
+  /** The rank that keys are about: of the chosen event, else the one that was opened last, folded or not; else the one to look at first. */
+  rankLookedAt(): number | undefined {
+    const { chosen, open } = this.#state;
+    const header = this.#store.fleet?.value?.header;
+    return chosen?.rank ?? open.at(-1) ?? this.#lookedAt ?? (header && suggestRank(header));
+  }
+
+  /** The rank of a row, if its events are here. */
+  rankOfRow(row: number): number | undefined {
+    const ranks = this.#store.fleet?.value?.header.ranks;
+    return ranks?.detail[row] === "full" ? ranks.rank[row] ?? undefined : undefined;
   }
 
   /** The state that the page wants. */
@@ -171,12 +185,14 @@ export class Engine {
 
   /** Changes the state as the reader wants, and tells the page: at once, or when it rests. */
   change(part: Partial<TimelineState>, soon = false): void {
+    if (part.open && part.open.length < this.#state.open.length) this.#lookedAt = this.rankLookedAt();
+    const wasStep = !soon && isStep(this.#state, part);
     this.#state = { ...this.#state, ...part };
     this.draw();
     clearTimeout(this.#rest);
     if ("start" in part || "chosen" in part) this.#sought = null;
-    if (soon) this.#rest = setTimeout(() => this.#onState(this.#state), REST_MS);
-    else this.#onState(this.#state);
+    if (soon) this.#rest = setTimeout(() => this.#onState(this.#state, false), REST_MS);
+    else this.#onState(this.#state, wasStep);
   }
 
   pan(share: number): void {
@@ -283,7 +299,7 @@ export class Engine {
     const sought = this.#sought;
     const lanes = sought && scene.ranks.get(sought.rank)?.lanes;
     const lane = lanes ? lanes.findIndex((list) => list.some((one) => one.start === sought.start && one.name === sought.name)) : -1;
-    if (sought && lane >= 0) this.change({ chosen: { rank: sought.rank, lane, start: sought.start } });
+    if (sought && lane >= 0) this.change({ chosen: { rank: sought.rank, lane, start: sought.start } }, true);
   }
 
   #findNames(scene: Scene): Picture["found"] {

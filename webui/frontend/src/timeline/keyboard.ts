@@ -8,7 +8,8 @@ export type Command =
   | { kind: "pan"; share: number }
   | { kind: "zoom"; factor: number }
   | { kind: "step"; along: -1 | 0 | 1; across: -1 | 0 | 1 }
-  | { kind: "search" | "help" | "clear" | "fit" | "mark" | "longest" | "next" | "previous" };
+  | { kind: "search" | "help" | "clear" | "fit" | "mark" | "longest" | "next" | "previous" | "fold" }
+  | { kind: "rank"; down: -1 | 1 };
 
 /** Where the focus is: on the picture, nowhere in particular, on a control, in a field of text. */
 export type Focus = "picture" | "page" | "control" | "text";
@@ -19,6 +20,8 @@ export const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ["A D", "pan left, pan right"],
   ["← →", "choose the event before, the next one; pan while none is chosen"],
   ["↑ ↓", "choose the nearest event of the row above, below; the first press chooses one in the middle"],
+  ["J K", "go to the rank below, above: it opens, and the one before folds"],
+  ["O", "fold the rank that is looked at, or open it again"],
   ["Enter, F", "fit the chosen event into the view, or the whole time"],
   ["M", "measure the chosen event"],
   ["L", "show only the longest events, or all again"],
@@ -71,6 +74,12 @@ export function commandOf(event: Key): Command | undefined {
       return { kind: "next" };
     case "KeyP":
       return { kind: "previous" };
+    case "KeyJ":
+      return { kind: "rank", down: 1 };
+    case "KeyK":
+      return { kind: "rank", down: -1 };
+    case "KeyO":
+      return { kind: "fold" };
     case "KeyM":
       return { kind: "mark" };
     case "KeyL":

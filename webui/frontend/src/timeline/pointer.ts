@@ -100,8 +100,9 @@ function click(engine: Engine, hit: Hit | null): void {
 }
 
 /** Opens or folds a rank. */
-function toggleRank(engine: Engine, rank: number): void {
+export function toggleRank(engine: Engine, rank: number | undefined): void {
   const { open } = engine.state;
+  if (rank === undefined) return;
   if (open.includes(rank)) engine.change({ open: open.filter((one) => one !== rank) });
   else openRank(engine, rank);
 }

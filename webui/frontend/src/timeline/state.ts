@@ -48,6 +48,13 @@ export const WHOLE: TimelineState = {
   tree: null,
 };
 
+/** Whether Back should undo a change: another time or other ranks in view, or a first choice; not the next of many. */
+export function isStep(before: TimelineState, part: Partial<TimelineState>): boolean {
+  const { start, end, open, fold, chosen } = part;
+  const goes = (start !== undefined && start !== before.start) || (end !== undefined && end !== before.end);
+  return goes || (open !== undefined && open !== before.open) || (fold !== undefined && fold !== before.fold) || (chosen != null && before.chosen === null);
+}
+
 export const MOST_OPEN = 8;
 export const MOST_LINES = 100;
 export const MOST_CHARACTERS = 4000;

@@ -58,7 +58,7 @@ function Body({ captures, day, onEnd }: { captures: readonly Capture[]; day: Rea
   const [place, width] = useWidth<HTMLDivElement>();
   const navigate = useNavigate();
   const choose = useNavigate({ from: "/fleet/$namespace/$kind/$name" });
-  const setBase = (compare: string | undefined) => void choose({ search: { compare }, replace: true });
+  const setBase = (compare: string | undefined) => void choose({ search: { compare } });
   const open = ({ namespace, uid }: Capture) => void navigate({ to: "/reports/$namespace/$uid", params: { namespace, uid } });
   const reported = captures.filter(({ figures }) => figures !== null).toReversed();
   return (

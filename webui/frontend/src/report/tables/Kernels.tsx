@@ -11,7 +11,7 @@ import { Section } from "@/parts/Section";
 import { Empty, Loaded } from "@/parts/States";
 import { formatDuration } from "@/units/durations";
 import { formatCount, formatShare, plural } from "@/units/quantities";
-import { sentenceCase, visibleText } from "@/units/text";
+import { sentenceCase } from "@/units/text";
 import { KernelSpread } from "./KernelSpread";
 import { COLORS, DEFAULT_SIGMA, formatDeviations, longestDeviation, outlyingRanks, outlyingStreams, type Sides, standsOut } from "./kernelOutliers";
 import type { ReportView } from "../search";
@@ -132,8 +132,9 @@ function columns(whole: number, sigma: number, sides: Sides, chosen: string | un
         const dot = <span className="dot" style={{ background: `var(${COLORS[work_class]})` }} title={work_class} />;
         if (name === OTHER) return <>{dot} {name}</>;
         return (
-          <button type="button" className="row-button" aria-expanded={key === chosen} aria-label={`Launches of ${visibleText(name)}`} onClick={() => change({ kernel: key === chosen ? undefined : key })}>
-            {dot} <Name text={name} most={72} code />
+          <button type="button" className="row-button" aria-expanded={key === chosen} onClick={() => change({ kernel: key === chosen ? undefined : key })}>
+            {dot} <span className="unseen">Launches of </span>
+            <Name text={name} most={72} code />
           </button>
         );
       },

@@ -1,6 +1,7 @@
 /** Draws a scene on a Canvas 2D. Reads no layout of the page; called in the one animation frame. */
 
 import { formatDuration, formatAxisTime } from "@/units/durations";
+import { STAGE_CLASSES } from "@/theme/classes";
 import { firstFitting, middleCut, visibleText } from "@/units/text";
 import type { Fleet } from "../format/fleet";
 import { bandsWithin, type Band } from "../layout/bands";
@@ -13,17 +14,8 @@ import type { Colors, Fill } from "./fills";
 import { AXIS_HEIGHT, GUTTER, type Picture } from "./picture";
 
 const LEAST_HEIGHT = 1.5;
+const LETTER_HEIGHT = 11;
 const FONT = "11px system-ui, sans-serif";
-const STAGE_CLASSES: Record<string, string> = {
-  data_loading: "data_loading",
-  forward: "compute",
-  loss: "compute",
-  backward: "compute",
-  zero_grad: "optimizer",
-  optimizer: "optimizer",
-  host: "host",
-  other: "idle",
-};
 
 /** Draws the whole picture. */
 export function paint(context: CanvasRenderingContext2D, picture: Picture, colors: Colors): void {
@@ -47,6 +39,7 @@ export function paint(context: CanvasRenderingContext2D, picture: Picture, color
 function paintAxis(context: CanvasRenderingContext2D, { view, height }: Picture, colors: Colors): void {
   const times = ticks(view);
   const step = (times[1] ?? view.end) - (times[0] ?? view.start);
+  let free = GUTTER;
   for (const at of times) {
     const x = Math.round(GUTTER + toPixel(view, at)) + 0.5;
     context.strokeStyle = colors.line;
@@ -57,7 +50,12 @@ function paintAxis(context: CanvasRenderingContext2D, { view, height }: Picture,
     context.stroke();
     context.globalAlpha = 1;
     context.fillStyle = colors.quiet;
-    context.fillText(formatAxisTime(at, step), x + 3, 10);
+    const text = formatAxisTime(at, step);
+    const right = x + 3 + context.measureText(text).width;
+    // A label that would touch the one before, or be cut at the edge, is left out: its line says where it is.
+    if (x < free || right > GUTTER + view.width) continue;
+    free = right + 4;
+    context.fillText(text, x + 3, 10);
   }
 }
 
@@ -149,10 +147,10 @@ function paintStrip(
     const stage = header.stages[header.stage_pieces.stage[at] ?? 0] ?? "other";
     const cls = isStage ? STAGE_CLASSES[stage] ?? "idle" : "idle";
     const faint = stage === "backward" ? 0.82 : stage === "loss" ? 0.66 : 1;
-    paintBox(context, colors, cls, from, band.y + 1, Math.max(1, width - 1), band.height - 3, isStage ? faint : 1, !isStage);
     const name = isStage ? stage.replace("_", " ") : `${header.iterations.index[at]}`;
     const took = `${name} · ${formatDuration(spans.duration_ns[at]!)}`;
     const text = firstFitting(isStage ? [took, name] : [`iteration ${took}`, took, name], charactersIn(from, width));
+    paintBox(context, colors, cls, from, band.y + 1, Math.max(1, width - 1), band.height - 3, isStage ? faint : 1, !isStage, !text);
     const ink = isStage ? colors.fill(cls).text : colors.text;
     if (text) paintText(context, text, from, width, band, ink, isStage ? backingOf(colors.fill(cls)) : "");
   }
@@ -191,7 +189,7 @@ function paintLane(
   }
 }
 
-/** A box of a class with its second sign where it is wide enough for one. */
+/** A box of a class with its second sign where it is large enough for one; its letter only if it is `lettered`. */
 export function paintBox(
   context: CanvasRenderingContext2D,
   colors: Colors,
@@ -202,6 +200,7 @@ export function paintBox(
   height: number,
   alpha: number,
   plain = false,
+  lettered = true,
 ): void {
   const fill = colors.fill(cls);
   context.globalAlpha = alpha;
@@ -218,7 +217,7 @@ export function paintBox(
     context.fillStyle = colors.text;
     context.fillRect(x, y, width, 2);
   }
-  if (fill.letter && width >= 14 && width <= 36) {
+  if (lettered && fill.letter && width >= 14 && width <= 36 && height >= LETTER_HEIGHT) {
     context.fillStyle = fill.text;
     context.fillText(fill.letter, x + width / 2 - 4, y + height / 2 + 1);
   }
