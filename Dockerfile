@@ -83,6 +83,9 @@ COPY --from=build /programs/fleetprof-operator /programs/fleetprof-webhook /prog
 COPY api/fleetprof_api /opt/fleetprof/code/fleetprof_api
 COPY api/fleetprof_store /opt/fleetprof/code/fleetprof_store
 COPY operator/fleetprof_operator /opt/fleetprof/code/fleetprof_operator
+# Of the analyzer it has the verdict on stacks.
+COPY analyzer/fleetprof_analyzer/__init__.py /opt/fleetprof/code/fleetprof_analyzer/
+COPY analyzer/fleetprof_analyzer/stalls /opt/fleetprof/code/fleetprof_analyzer/stalls
 USER 0
 ARG COMMIT=
 RUN sed -i "s/^COMMIT: Final = .*/COMMIT: Final = \"$COMMIT\"/" /opt/fleetprof/code/fleetprof_api/process/version.py \

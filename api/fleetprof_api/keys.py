@@ -10,6 +10,7 @@
                                  timeline/fleet.bin
                                  report.json
                                  report.html
+                                 stacks.json.gz
     v1/<namespace>/workloads/<digest of a target>.json
     v1/<namespace>/telemetry/day.json.gz
     v1/<namespace>/policies/now.json
@@ -88,6 +89,11 @@ def report_key(namespace: str, uid: str) -> str:
 def report_page_key(namespace: str, uid: str) -> str:
     """The report as one self-contained HTML page."""
     return request_prefix(namespace, uid) + "report.html"
+
+
+def stacks_key(namespace: str, uid: str) -> str:
+    """`fleetprof_api.stalls.JobStacks`, gzip: of a request that asks for stacks, in place of a report."""
+    return request_prefix(namespace, uid) + "stacks.json.gz"
 
 
 def timeline_prefix(namespace: str, uid: str) -> str:

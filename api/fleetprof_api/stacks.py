@@ -88,6 +88,12 @@ def read_stacks(data: bytes | str) -> ProcessStacks:
         stacks = msgspec.json.decode(data, type=ProcessStacks)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnreadableStacks(str(error)) from None
+    check_stacks(stacks)
+    return stacks
+
+
+def check_stacks(stacks: ProcessStacks) -> None:
+    """Raises UnreadableStacks for one that names what is not there, or would not print."""
     counts = len(stacks.places), len(stacks.threads), len(stacks.collectives), len(stacks.children)
     if max(counts) > MOST_ROWS:
         raise UnreadableStacks(f"more than {MOST_ROWS} rows")
@@ -99,4 +105,3 @@ def read_stacks(data: bytes | str) -> ProcessStacks:
     texts += [text for one in stacks.collectives for text in (one.group, one.name, one.sizes, one.ranks)]
     if not all(text.isprintable() for text in texts):
         raise UnreadableStacks("a text has characters that cannot be printed")
-    return stacks

@@ -64,7 +64,7 @@ class Spec(msgspec.Struct, rename="camel"):
     """The part of Spec that is read."""
 
     target: Target = msgspec.field(default_factory=Target)
-    window: Window = msgspec.field(default_factory=Window)
+    window: Window | None = None
     collect: list[str] = []
     traces: str = ""
     analysis: Analysis | None = None

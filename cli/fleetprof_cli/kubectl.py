@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "wait": "Follow a request until it ends, well or not.",
     "list": "List the captures there are.",
     "top": "Show what the running jobs do now, or the ranks of one.",
+    "stacks": "Show where every rank of a job is, also of one that hangs.",
     "report": "Show the report of a capture.",
     "ui": "Open the web UI of the cluster in the browser.",
     "diff": "Compare two captures of a job, before and after a change.",

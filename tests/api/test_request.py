@@ -155,7 +155,7 @@ def test_a_long_window_needs_chosen_ranks() -> None:
     document = with_value("spec.window", {"durationMillis": 10_001})
     assert problems_of(document) == ["spec.window.durationMillis: above 10000 needs spec.ranks to choose some ranks"]
     document["spec"]["ranks"] = {"sample": 2}
-    assert parse_request(document).spec.window.duration_millis == 10_001
+    assert parse_request(document).spec.recorded.duration_millis == 10_001
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_every_field_that_is_read_has_the_value_that_was_stored(path: str, value
 def test_a_request_of_a_newer_version_is_read_as_far_as_it_is_known() -> None:
     stored = msgspec.json.decode(b'{"new": 1, "spec": {"newer": [], "collect": ["Newest"]}}', type=ProfileRequest)
     assert stored.spec.collect == ["Newest"]
-    assert stored.spec.window.iterations is None
+    assert stored.spec.window is None
 
 
 def test_reading_needs_no_pydantic() -> None:

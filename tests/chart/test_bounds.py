@@ -24,7 +24,13 @@ def request(**spec: Any) -> dict[str, Any]:
         "apiVersion": "fleetprof.io/v1alpha1",
         "kind": "ProfileRequest",
         "metadata": {"generateName": "bounded-"},
-        "spec": {"target": {"selector": {"matchLabels": {"a": "b"}}}, "window": {"iterations": 5}, **spec},
+        "spec": {
+            name: value
+            for name, value in (
+                {"target": {"selector": {"matchLabels": {"a": "b"}}}, "window": {"iterations": 5}} | spec
+            ).items()
+            if value is not None
+        },
     }
 
 
@@ -36,14 +42,14 @@ def bounds() -> AllBounds:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     with serve_requests(tmp_path_factory.mktemp("api-server")) as server:
-        for namespace in (chart.NAMESPACE, "team-a", "team-b"):
+        for namespace in (chart.NAMESPACE, "team-a", "team-b", "team-c"):
             server.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         objects = chart.render(VALUE_SETS["bounds"])
         items = [{**item, "metadata": {"namespace": chart.NAMESPACE, **item["metadata"]}} for item in objects.items]
         text = yaml.safe_dump_all([item for item in items if item["kind"] in KINDS])
         result = server.kubectl("apply", "--validate=strict", "-f", "-", text=text)
         assert result.returncode == 0, result.stderr
-        for namespace in ("team-a", "team-b"):  # a policy is in force some moments after it is stored
+        for namespace in ("team-a", "team-b", "team-c"):  # a policy is in force some moments after it is stored
             wait_until(partial(refuses_too_much, server, namespace), "the policy")
         yield server
 
@@ -65,11 +71,13 @@ ALLOWED = [
     ("team-a", {"window": {"iterations": 50}, "ranks": {"list": list(range(8))}}),
     ("team-a", {"ranks": {"every": 2}}),
     ("team-a", {"redact": [], "storage": {}}),
+    ("team-c", {"window": None, "capture": {"stacks": {}}}),
 ]
 REFUSED = [
     ("team-b", {"window": {"iterations": 11}}, "spec.window.iterations", "10"),
     ("team-b", {"window": {"iterations": 1, "warmupIterations": 11}}, "spec.window.warmupIterations", "10"),
     ("team-b", {"collect": ["Shapes", "Stacks"]}, "spec.collect", "Shapes"),
+    ("team-b", {"window": None, "capture": {"stacks": {}}}, "spec.capture.stacks", "not allowed"),
     ("team-a", {"window": {"iterations": 51}}, "spec.window.iterations", "50"),
     ("team-a", {"collect": ["Stacks"]}, "spec.collect", "ModuleTree"),
     ("team-a", {"ranks": {"sample": 9}}, "spec.ranks", "8"),

@@ -53,6 +53,7 @@ CHANGES: list[tuple[str, Any]] = [
     ("ranks", None),
     ("ranks", {"list": [0]}),
     ("window", {"iterations": 6}),
+    ("capture", {"stacks": {}}),
     ("collect", None),
     ("collect", ["Shapes", "Stacks"]),
     ("traces", "Auto"),

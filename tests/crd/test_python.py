@@ -66,8 +66,14 @@ def follow_most_rules(spec: dict[str, Any], draw: Callable[[st.SearchStrategy[An
             spec.pop(name, None)
     if not spec["target"]:
         spec["target"] = VALID["spec"]["target"]
-    if not set(spec["window"]) & {"iterations", "durationMillis"}:
-        spec["window"]["iterations"] = 5
+    if "capture" in spec and draw(st.booleans()):
+        for name in ("window", "ranks", "collect"):
+            spec.pop(name, None)
+    else:
+        spec.pop("capture", None)
+        window = spec.setdefault("window", {})
+        if not set(window) & {"iterations", "durationMillis"}:
+            window["iterations"] = 5
     for requirement in spec["target"].get("selector", {}).get("matchExpressions", []):
         if requirement["operator"] in ("Exists", "DoesNotExist"):
             requirement.pop("values", None)

@@ -8,7 +8,7 @@ import msgspec
 from fleetprof_api.kernel_class import KernelClass, read_kernel_classes
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.report.report import RequestInfo
-from fleetprof_api.stored_request import ProfileRequest, Target
+from fleetprof_api.stored_request import ProfileRequest, Target, Window
 
 
 def read_request(data: bytes | None) -> ProfileRequest | None:
@@ -27,7 +27,7 @@ def describe_request(
     """The request as the report shows it; what is not known stays empty."""
     request = profile_request or ProfileRequest()
     ledger = ledger or Ledger(uid=uid, name="", namespace=namespace)
-    window = request.spec.window
+    window = request.spec.window or Window()
     return RequestInfo(
         uid=uid,
         name=ledger.name or request.metadata.name or "",

@@ -13,12 +13,16 @@ from fleetprof_analyzer.stalls.ranks import StalledRank, is_library
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StallCause:
-    """`says` follows "it" or "each"; `fits` tells whether a rank's evidence is this cause's."""
+    """`says` follows "it" or "each"; `fits` tells whether a rank's evidence is this cause's.
+
+    `may_go_on`: a healthy job looks alike while it works for long.
+    """
 
     name: str
     says: str
     advice: str
     fits: Callable[[StalledRank], bool]
+    may_go_on: bool = False
 
 
 def _in_files(*ends: str) -> Callable[[StalledRank], bool]:
@@ -97,12 +101,14 @@ CAUSES: Final[Sequence[StallCause]] = (
         says="writes a checkpoint",
         advice="wait for it; if that takes long, look at the disk and write fewer or asynchronous checkpoints",
         fits=_in_files(*_CHECKPOINTS),
+        may_go_on=True,
     ),
     StallCause(
         name="compilation",
         says="compiles",
         advice="wait for it; a shared compile cache (TORCHINDUCTOR_CACHE_DIR) spares the other ranks",
         fits=_in_files(*_COMPILERS),
+        may_go_on=True,
     ),
     StallCause(
         name="rendezvous",
@@ -127,6 +133,7 @@ CAUSES: Final[Sequence[StallCause]] = (
         says="runs in Python code without end, or for long",
         advice="look at the loop at this line",
         fits=lambda rank: rank.computes,
+        may_go_on=True,
     ),
     StallCause(
         name="blocked_in_line",

@@ -5,20 +5,10 @@ Guarantees: pure; each rank is in one group; groups are in the order of their si
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from fleetprof_api.samples import CodePlace
+from fleetprof_api.stalls import StackGroup
 
 from fleetprof_analyzer.stalls.ranks import StalledRank
-
-
-@dataclass(frozen=True, slots=True)
-class StackGroup:
-    """`frames` are the innermost first; empty for ranks whose stack is not known."""
-
-    ranks: tuple[int, ...]
-    frames: tuple[CodePlace, ...]
-    own_line: CodePlace | None
 
 
 def group_ranks(ranks: Sequence[StalledRank]) -> list[StackGroup]:

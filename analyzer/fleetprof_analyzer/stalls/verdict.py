@@ -10,17 +10,19 @@ Guarantees: pure. A job whose latest step is younger than its own pace allows is
 number, a stack or the kernel is said to be unknown, with what would tell.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from fleetprof_api.samples import CodePlace
+import msgspec
 from fleetprof_api.stacks import ProcessStacks, RecordedCollective
+from fleetprof_api.stalls import StallVerdict
 
 from fleetprof_analyzer.stalls.causes import find_cause
-from fleetprof_analyzer.stalls.groups import StackGroup, group_ranks
+from fleetprof_analyzer.stalls.groups import group_ranks
 from fleetprof_analyzer.stalls.ranks import StalledRank, choose_ranks, waits_in_collective
 from fleetprof_analyzer.stalls.sentences import (
     MOST_NAMED,
@@ -34,7 +36,8 @@ from fleetprof_analyzer.stalls.sentences import (
 
 MOVES_ITERATIONS: Final = 5
 LEAST_STALL_NS: Final = 10 * 10**9
-_MOST_RANKS: Final = 100_000
+_MOST_GROUPS: Final = 10_000
+_MOST_MEMBERS: Final = 400_000  # of all groups, by their lists: a job may say anything of itself
 
 
 class JobCause(StrEnum):
@@ -50,19 +53,6 @@ class JobCause(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StallVerdict:
-    """`cause` is a JobCause or a name of `CAUSES`; `ranks` hold the others up; `stands_ns`: 0 where not known."""
-
-    cause: str
-    sentence: str
-    advice: str
-    ranks: tuple[int, ...] = ()
-    place: CodePlace | None = None
-    stands_ns: int = 0
-    groups: Sequence[StackGroup] = field(default_factory=list)
-
-
 def judge_stall(processes: Sequence[ProcessStacks]) -> StallVerdict:
     """The verdict on one job's processes."""
     ranks = choose_ranks(processes)
@@ -73,7 +63,7 @@ def judge_stall(processes: Sequence[ProcessStacks]) -> StallVerdict:
         )
     stands_ns = _find_stand_ns(ranks)
     found = _find_moving(ranks, stands_ns) or _find_missing(ranks) or _find_held(ranks) or _find_alone(ranks)
-    return replace(found, stands_ns=stands_ns, groups=group_ranks(ranks))
+    return msgspec.structs.replace(found, stands_ns=stands_ns, groups=group_ranks(ranks))
 
 
 def _find_stand_ns(ranks: Sequence[StalledRank]) -> int:
@@ -90,7 +80,9 @@ def _find_moving(ranks: Sequence[StalledRank], stands_ns: int) -> StallVerdict |
         return None
     usual = f"; an iteration takes {say_seconds(pace)}" if pace else ""
     text = f"The job moves: its latest step ended {say_seconds(stands_ns)} ago{usual}."
-    return StallVerdict(cause=JobCause.MOVES, sentence=text, advice="to see where its time goes: fleetprof capture")
+    return StallVerdict(
+        cause=JobCause.MOVES, may_go_on=True, sentence=text, advice="to see where its time goes: fleetprof capture"
+    )
 
 
 def _find_missing(ranks: Sequence[StalledRank]) -> StallVerdict | None:
@@ -148,24 +140,37 @@ def _find_awaited(group: str, members: Sequence[StalledRank], ranks: Sequence[St
 
 def _find_groups(ranks: Sequence[StalledRank]) -> dict[str, list[StalledRank]]:
     """The ranks of each group that answered, by its list or as they were in it; the largest group first."""
-    heard = [rank for rank in ranks if rank.process.has_answered]
+    heard = {rank.number: rank for rank in ranks if rank.process.has_answered}
     members: dict[str, set[int]] = {}
-    for rank in heard:
+    lists: dict[str, str] = {}
+    for number, rank in heard.items():
         for group, one in rank.reached.items():
-            members.setdefault(group, set()).update({rank.number}, read_ranges(one.ranks))
-    found = {group: [rank for rank in heard if rank.number in numbers] for group, numbers in members.items()}
+            if group in members or len(members) < _MOST_GROUPS:
+                members.setdefault(group, set()).add(number)
+                lists.setdefault(group, one.ranks)
+    numbers, room = sorted(heard), _MOST_MEMBERS
+    for group, text in lists.items():
+        listed = [number for first, last in read_ranges(text) for number in _between(numbers, first, last)]
+        if len(listed) <= room:
+            room -= len(listed)
+            members[group].update(listed)
+    found = {group: [heard[number] for number in sorted(all_of_it)] for group, all_of_it in members.items()}
     return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
 
 
-def read_ranges(text: str) -> set[int]:
-    """The numbers of "0-3,8"; none of a text that is something else."""
-    numbers: set[int] = set()
+def _between(numbers: Sequence[int], first: int, last: int) -> Sequence[int]:
+    return numbers[bisect_left(numbers, first) : bisect_right(numbers, last)]
+
+
+def read_ranges(text: str) -> list[tuple[int, int]]:
+    """The first and last numbers of "0-3,8"; none of a text that is something else."""
+    ranges: list[tuple[int, int]] = []
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
         if not (first.isdigit() and (last or first).isdigit() and len(first) < 8 and len(last) < 8):
-            return set()
-        numbers.update(range(int(first), min(int(last or first), int(first) + _MOST_RANKS) + 1))
-    return numbers
+            return []
+        ranges.append((int(first), int(last or first)))
+    return ranges
 
 
 def _count_entered(rank: StalledRank, group: str) -> int:
@@ -211,7 +216,8 @@ def _say_mismatch(cause: JobCause, group: str, entered: Sequence[StalledRank], w
 def _find_unheard(ranks: Sequence[StalledRank]) -> StallVerdict | None:
     """Ranks that are not in a collective, or do not answer, while others wait in one by their stacks."""
     waiting = [rank for rank in ranks if waits_in_collective(rank)]
-    held = [rank for rank in ranks if rank not in waiting]
+    numbers = {rank.number for rank in waiting}
+    held = [rank for rank in ranks if rank.number not in numbers]
     if not waiting or not held:
         return None
     return _say_late(held, None, tuple(rank.number for rank in waiting))
@@ -229,6 +235,7 @@ def _say_late(
     node = f" Its node is {alike[0].process.node}." if alone and alike[0].process.node else ""
     return StallVerdict(
         cause=cause.name,
+        may_go_on=cause.may_go_on,
         sentence=f"{late}: {'it' if alone else 'each'} {say_cause(cause, alike[0])}. {others}{node}",
         advice=cause.advice,
         ranks=numbers,
@@ -255,6 +262,7 @@ def _find_alone(ranks: Sequence[StalledRank]) -> StallVerdict:
     if any(find_cause(rank) is not cause for rank in ranks):
         return StallVerdict(
             cause=JobCause.UNKNOWN,
+            may_go_on=True,
             sentence="The rank that the others wait for is not known: stacks differ, and no collective says more.",
             advice="look at the groups of stacks below, the smallest first",
         )
@@ -269,6 +277,7 @@ def _find_alone(ranks: Sequence[StalledRank]) -> StallVerdict:
     each = "" if len(ranks) == 1 else ": each"
     return StallVerdict(
         cause=cause.name,
+        may_go_on=cause.may_go_on,
         sentence=f"{start(numbers)}{each} {say_cause(cause, ranks[0])}.",
         advice=cause.advice,
         ranks=numbers,

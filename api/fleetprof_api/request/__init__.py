@@ -29,10 +29,10 @@ from fleetprof_api.request.spec import (
     Spec,
     Storage,
     ThreadSampling,
-    Window,
 )
 from fleetprof_api.request.status import Condition, FailedRanks, Headline, RankCounts, Status
 from fleetprof_api.request.target import LabelRequirement, Selector, Target, WorkloadReference
+from fleetprof_api.request.window import Reading, Stacks, Window
 
 __all__ = [
     "API_VERSION",
@@ -53,11 +53,13 @@ __all__ = [
     "ProfileRequest",
     "RankCounts",
     "Ranks",
+    "Reading",
     "Recording",
     "Redact",
     "Resources",
     "Selector",
     "Spec",
+    "Stacks",
     "Status",
     "Storage",
     "Target",

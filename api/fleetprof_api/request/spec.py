@@ -12,13 +12,10 @@ from fleetprof_api.limits import (
     HIGHEST_RANK,
     LEAST_TRACE_BYTES,
     LONGEST_DEADLINE_NS,
-    LONGEST_WINDOW_NS,
     LONGEST_WINDOW_OF_ALL_RANKS_NS,
-    MOST_ITERATIONS,
     MOST_LISTED_RANKS,
     MOST_SLOWDOWN_PERCENT,
     MOST_TRACE_BYTES,
-    MOST_WARMUP_ITERATIONS,
     SECOND_NS,
 )
 from fleetprof_api.report.recording import DEFAULT_MAX_TRACE_BYTES
@@ -27,6 +24,7 @@ from fleetprof_api.request.changes import MayChange, rules_of_changes
 from fleetprof_api.request.part import Part
 from fleetprof_api.request.rules import Cel, Unique, rule
 from fleetprof_api.request.target import Target
+from fleetprof_api.request.window import Reading, Window
 
 _LONGEST_MILLIS: Final = LONGEST_WINDOW_OF_ALL_RANKS_NS // 10**6
 
@@ -85,44 +83,6 @@ class Ranks(Part):
         return [self.list_, self.sample, self.every].count(None) == 2
 
 
-class Window(Part):
-    """How much to capture: whole training iterations, or a length of time."""
-
-    iterations: int | None = Field(
-        default=None,
-        ge=1,
-        le=MOST_ITERATIONS,
-        description="How many whole training iterations to record, the same ones on every rank.",
-    )
-    duration_millis: int | None = Field(
-        default=None,
-        ge=10,
-        le=LONGEST_WINDOW_NS // 10**6,
-        description="How long to record instead; above 10000 only together with `ranks`.",
-    )
-    warmup_iterations: int | None = Field(
-        default=None,
-        ge=0,
-        le=MOST_WARMUP_ITERATIONS,
-        description="Iterations before the window, which are traced and thrown away; needs `iterations`.",
-    )
-
-    @rule(
-        "has(self.iterations) != has(self.durationMillis)",
-        "exactly one of spec.window.iterations and spec.window.durationMillis must be set",
-    )
-    def _has_one_measure(self) -> bool:
-        return (self.iterations is None) != (self.duration_millis is None)
-
-    @rule(
-        "!has(self.warmupIterations) || has(self.iterations)",
-        "spec.window.warmupIterations needs spec.window.iterations",
-        field="warmupIterations",
-    )
-    def _warms_up_in_iterations(self) -> bool:
-        return self.warmup_iterations is None or self.iterations is not None
-
-
 class Limits(Part):
     """The capture is aborted on a rank that passes a limit."""
 
@@ -171,7 +131,13 @@ class Recording(Part):
     ranks: Ranks | None = Field(
         default=None, description="Which ranks, exactly one of its fields; all ranks when absent."
     )
-    window: Window = Field(description="How much to record; exactly one of `iterations` and `durationMillis`.")
+    window: Window | None = Field(
+        default=None,
+        description="How much to record; exactly one of `iterations` and `durationMillis`. Needed without `capture`.",
+    )
+    capture: Reading | None = Field(
+        default=None, description="What to read instead of a recording: `stacks` tells where a job that hangs stands."
+    )
     collect: Annotated[
         list[Annotated[Collect, Field(strict=False)]], Field(max_length=4), Unique(), BeforeValidator(_refuse_retired)
     ] = Field(
@@ -239,12 +205,43 @@ class Recording(Part):
     analysis: Analysis | None = Field(default=None, description="How the analysis is run.")
 
     @rule(
-        f"!has(self.window.durationMillis) || self.window.durationMillis <= {_LONGEST_MILLIS} || has(self.ranks)",
+        "has(self.window) != has(self.capture)",
+        "exactly one of spec.window and spec.capture must be set",
+    )
+    def _is_window_or_stacks(self) -> bool:
+        return (self.window is None) != (self.capture is None)
+
+    @rule(
+        "!has(self.capture) || !has(self.ranks)",
+        "spec.capture.stacks are those of all ranks: leave spec.ranks out",
+        field="ranks",
+    )
+    def _reads_all_ranks(self) -> bool:
+        return self.capture is None or self.ranks is None
+
+    @rule(
+        "!has(self.capture) || !has(self.collect) || self.collect.size() == 0",
+        "spec.capture.stacks record nothing: leave spec.collect out",
+        field="collect",
+    )
+    def _records_or_reads(self) -> bool:
+        return self.capture is None or not self.collect
+
+    @rule(
+        "!has(self.window) || !has(self.window.durationMillis) || "
+        f"self.window.durationMillis <= {_LONGEST_MILLIS} || has(self.ranks)",
         f"spec.window.durationMillis above {_LONGEST_MILLIS} needs spec.ranks to choose some ranks",
         field="window.durationMillis",
     )
     def _is_short_for_all_ranks(self) -> bool:
-        return (self.window.duration_millis or 0) <= _LONGEST_MILLIS or self.ranks is not None
+        millis = (self.window.duration_millis or 0) if self.window is not None else 0
+        return millis <= _LONGEST_MILLIS or self.ranks is not None
+
+    @property
+    def recorded(self) -> Window:
+        """The window of a request that is known to record one."""
+        assert self.window is not None
+        return self.window
 
 
 class Spec(Recording, _Targeted):

@@ -9,11 +9,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from fleetprof_api.limits import LONGEST_WINDOW_OF_ALL_RANKS_NS
-from fleetprof_api.request import API_VERSION, KIND
+from fleetprof_api.request import API_VERSION, KIND, ProfileRequest, parse_request
 
 from fleetprof_cli.durations import format_duration
 
 _LONGEST_OF_ALL_MS: Final = LONGEST_WINDOW_OF_ALL_RANKS_NS // 10**6
+_STACKS_DEADLINE_S: Final = 60
 _NAME_LENGTH: Final = 38  # and 12 for the time: names have at most 52
 
 
@@ -80,13 +81,28 @@ def make_document(
         "missingRanksGraceSeconds": options.missing_grace_s,
         "limits": _given(limits) or None,
     }
-    stem = stem[:_NAME_LENGTH].strip("-.")
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": {"name": f"{stem}-{now:%m%d-%H%M%S}", "namespace": namespace},
+        "metadata": {"name": _name(stem, now), "namespace": namespace},
         "spec": _given(spec),
     }
+
+
+def make_stacks_request(target: dict[str, Any], stem: str, namespace: str, now: datetime) -> ProfileRequest:
+    """A request for the stacks of a job; its name is made of `stem` and `now`."""
+    return parse_request(
+        {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": {"name": _name(stem, now), "namespace": namespace},
+            "spec": {"target": target, "capture": {"stacks": {}}, "activeDeadlineSeconds": _STACKS_DEADLINE_S},
+        }
+    )
+
+
+def _name(stem: str, now: datetime) -> str:
+    return f"{stem[:_NAME_LENGTH].strip('-.')}-{now:%m%d-%H%M%S}"
 
 
 def _given(fields: dict[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,8 @@ def print_end(state: RequestState, form: str) -> None:
     _say_all(headline_lines(state.status.headline))
     _say_all(state.troubles())
     if state.status.report_url:
-        say(f"the report: kubectl fleetprof report {state.name} -n {state.namespace}")
+        word = "stacks" if state.is_of_stacks else "report"
+        say(f"the {word}: kubectl fleetprof {word} {state.name} -n {state.namespace}")
 
 
 def _say_all(lines: Sequence[str]) -> None:

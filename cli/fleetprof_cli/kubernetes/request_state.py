@@ -122,16 +122,23 @@ class RequestState:
         except ValueError:
             return None
 
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether it has ended well."""
+        succeeded = self.status.condition("Succeeded")
+        return succeeded is not None and succeeded.status == "True"
+
+    @property
+    def is_of_stacks(self) -> bool:
+        """Whether it asks for stacks, and so counts no ranks."""
+        return "capture" in (self.document.get("spec") or {})
+
     def exit_code(self) -> ExitCode:
         """What its end means for a script."""
+        if self.is_of_stacks:
+            return ExitCode.DONE if self.has_succeeded else ExitCode.REFUSED
         counts = self.counts
-        succeeded = self.status.condition("Succeeded")
-        return judge_end(
-            counts.targeted or 0,
-            counts.uploaded or 0,
-            succeeded=succeeded is not None and succeeded.status == "True",
-            reason=self.reason(),
-        )
+        return judge_end(counts.targeted or 0, counts.uploaded or 0, succeeded=self.has_succeeded, reason=self.reason())
 
     def troubles(self) -> Sequence[str]:
         """What is not as it should be, a line each: conditions that do not hold, and why ranks have no trace."""

@@ -16,6 +16,8 @@ from fleetprof_analyzer.capture.store import NothingStored
 from fleetprof_analyzer.timeline.merged_trace import Wanted
 from fleetprof_analyzer.timeline.trace_window import cut_capture
 from fleetprof_api import keys
+from fleetprof_api.stacks import UnreadableStacks
+from fleetprof_api.stalls import JobStacks, read_job_stacks
 from fleetprof_store.base import NotFound, StoreError
 from fleetprof_store.location import StoreLocation, parse_capture_address
 
@@ -77,6 +79,15 @@ class Results:
         """report.json. Raises Failure."""
         with self._explained("has no report in the store"):
             return self._store.get(keys.report_key(self._namespace, self._uid))
+
+    def stacks(self) -> JobStacks:
+        """What a request for stacks read. Raises Failure."""
+        with self._explained("has no stacks in the store"):
+            data = self._store.get(keys.stacks_key(self._namespace, self._uid))
+        try:
+            return read_job_stacks(data)
+        except UnreadableStacks as error:
+            raise Failure(f"the stacks of {self._name} cannot be read: {error}") from None
 
     def page(self) -> bytes:
         """report.html. Raises Failure."""

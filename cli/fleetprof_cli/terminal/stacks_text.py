@@ -8,10 +8,11 @@ from typing import Final
 
 import click
 from fleetprof_analyzer.stalls.ranks import choose_ranks, is_library
-from fleetprof_analyzer.stalls.verdict import JobCause, StallVerdict
+from fleetprof_analyzer.stalls.verdict import JobCause
 from fleetprof_api.plain_text import make_printable
 from fleetprof_api.samples import CodePlace
 from fleetprof_api.stacks import ProcessStacks
+from fleetprof_api.stalls import StallVerdict
 
 _MOST_FRAMES: Final = 12
 _MOST_RANKS: Final = 12

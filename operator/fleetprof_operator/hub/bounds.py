@@ -72,12 +72,14 @@ def parse_bounds(document: object) -> AllBounds:
 def find_beyond(spec: Spec, bounds: Bounds, contact: str) -> list[str]:
     """One sentence per field of a request that asks for more than is allowed."""
     window, ranks = spec.window, spec.ranks
-    values = [
-        ("spec.window.iterations", window.iterations or 0, bounds.max_iterations),
-        ("spec.window.warmupIterations", window.warmup_iterations or 0, bounds.max_iterations),
-        ("spec.window.durationMillis", window.duration_millis or 0, bounds.max_duration_millis),
-        ("spec.limits.maxTraceBytes", spec.limits.max_trace_bytes, bounds.max_trace_bytes),
-    ]
+    values = [("spec.limits.maxTraceBytes", spec.limits.max_trace_bytes, bounds.max_trace_bytes)]
+    if window is not None:
+        values = [
+            ("spec.window.iterations", window.iterations or 0, bounds.max_iterations),
+            ("spec.window.warmupIterations", window.warmup_iterations or 0, bounds.max_iterations),
+            ("spec.window.durationMillis", window.duration_millis or 0, bounds.max_duration_millis),
+            *values,
+        ]
     if bounds.max_ranks and ranks is not None:
         values += [
             ("spec.ranks.list", len(ranks.list_ or ()), bounds.max_ranks),
@@ -93,6 +95,8 @@ def find_beyond(spec: Spec, bounds: Bounds, contact: str) -> list[str]:
         sentences.append(
             f"spec.collect: {', '.join(barred)} is not allowed in this namespace, {allowed} is; ask {contact}"
         )
+    if spec.capture is not None and Collect.STACKS not in bounds.collect:
+        sentences.append(f"spec.capture.stacks: stacks are not allowed in this namespace; ask {contact}")
     return sentences
 
 

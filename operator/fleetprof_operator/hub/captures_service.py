@@ -16,6 +16,7 @@ from fleetprof_store.base import StoreError
 
 from fleetprof_operator.hub.access.call_authentication import CallAuthentication, Context
 from fleetprof_operator.hub.hub import Hub
+from fleetprof_operator.hub.stack_questions import name_workload
 from fleetprof_operator.hub.submission import CaptureRefused, UnknownCapture
 
 MAX_REQUEST_CHARACTERS: Final = 1 << 16
@@ -75,8 +76,10 @@ class CapturesService(CapturesServicer):
         """The stacks of a job's processes now; RESOURCE_EXHAUSTED when too many ask."""
         await self._authentication.admit(context)
         try:
-            async for reply in self._hub.stacks.ask(request.namespace, request.workload):
-                yield reply
+            chosen = self._hub.stacks.choose(request.namespace, request.workload)
+            async for record, process in self._hub.stacks.ask(chosen):
+                text = msgspec.json.encode(process).decode()
+                yield pb.StacksReply(stacks_json=text, workload=name_workload(record))
         except CaptureRefused as refusal:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(refusal))
 

@@ -40,6 +40,7 @@ from fleetprof_operator.hub.submission import (
     check_bounds,
     check_crowd,
     choose_namespace,
+    find_stacks,
     find_suspension,
     find_unsupported,
     make_uid,
@@ -97,6 +98,7 @@ class Hub:
         self.history = StoredHistory(self._calls, self.telemetry, clock)
         self._arriving: list[str] = []  # the namespaces of requests that the store is just taking
         self.captures = CaptureRegistry(self.settings)
+        self.stacks = StackQuestions(self._registry)
         self._environment = CaptureEnvironment(
             calls=self._calls,
             registry=self._registry,
@@ -109,8 +111,8 @@ class Hub:
             find_holder=self.captures.describe_holder,
             find_earlier=self.captures.find_earlier,
             claim_place=self.captures.claim_place,
+            questions=self.stacks,
         )
-        self.stacks = StackQuestions(self._registry)
         self.sessions = SidecarSessions(
             self._registry, self.captures, self.telemetry, self.stacks, self.settings, clock
         )
@@ -125,7 +127,7 @@ class Hub:
         Raises InvalidRequest, CaptureRefused, StoreError (then nothing was begun).
         """
         namespace = choose_namespace(request, namespace)
-        if problems := find_suspension(request) + find_unsupported(request):
+        if problems := find_suspension(request) + find_unsupported(request) + find_stacks(request):
             raise InvalidRequest(problems)
         self._check_crowd(namespace)
         check_bounds(request, namespace, self.settings)

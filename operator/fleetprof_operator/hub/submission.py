@@ -80,6 +80,12 @@ def find_suspension(request: ProfileRequest) -> list[str]:
     return [problem] if request.spec.suspend else []
 
 
+def find_stacks(request: ProfileRequest) -> list[str]:
+    """The sentence about a request for stacks where people ask the hub itself."""
+    problem = "spec.capture.stacks: a request in a cluster asks for them; here it is `fleetprof stacks JOB`"
+    return [problem] if request.spec.capture is not None else []
+
+
 def name_capture(request: ProfileRequest) -> str:
     """The request's name, made from generateName where there is none."""
     metadata = request.metadata

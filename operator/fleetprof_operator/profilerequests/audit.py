@@ -20,9 +20,9 @@ _MOST: Final = 500
 
 def audit_taken(metadata: Json, requester: str, request: ProfileRequest) -> None:
     """The hub has the request now, and so has the store."""
-    window = request.spec.window.model_dump(mode="json", by_alias=True, exclude_none=True)
+    taken = request.spec.model_dump(mode="json", by_alias=True, exclude_none=True, include={"window", "capture"})
     collect = [str(each) for each in request.spec.collect]
-    _tell("taken", metadata, requester, target=request.target_text(), window=window, collect=collect)
+    _tell("taken", metadata, requester, target=request.target_text(), collect=collect, **taken)
 
 
 def audit_ended(metadata: Json, requester: str, target: str, end: Fact, capture: pb.CaptureStatus | None) -> None:

@@ -35,6 +35,11 @@ def read_headline(report_json: bytes) -> Json:
     return _read_shares(essence.totals) | _read_stragglers(essence.stragglers) | _read_finding(essence.findings)
 
 
+def say_first(sentence: str) -> Json:
+    """`status.headline` of a request whose result is a sentence."""
+    return {"topFinding": sentence[:_FINDING]}
+
+
 def find_page(template: str, stored: str, metadata: Json) -> str:
     """`status.reportURL`: the web UI's page, made from `template`; without one where it is `stored`."""
     if not template:

@@ -29,7 +29,7 @@ from fleetprof_operator.hub.waiting_line import WaitingLine
 from fleetprof_operator.kubernetes.cluster import Cluster, Json
 from fleetprof_operator.metrics import Metrics
 from fleetprof_operator.profilerequests.audit import audit_ended, audit_taken
-from fleetprof_operator.profilerequests.headline import find_page, read_headline
+from fleetprof_operator.profilerequests.headline import find_page, read_headline, say_first
 from fleetprof_operator.profilerequests.notices import Notices
 from fleetprof_operator.profilerequests.records import Record, find_turn, request_path, to_request
 from fleetprof_operator.profilerequests.requesters import UNKNOWN, Requesters
@@ -236,9 +236,12 @@ class RequestLife:
 
     async def _end_with(self, capture: pb.CaptureStatus) -> None:
         wanted = from_capture(capture)
-        if any(c.type == "Analyzed" and c.status == "True" for c in capture.conditions):
-            wanted["headline"] = await self._read_headline()
-            wanted["storeURL"] = self._locate_report()
+        judged = wanted["facts"].get("Analyzed", Fact("Unknown", ""))
+        if judged.status == "True":
+            stacks = self._services.hub.look_up(self._uid)[0].spec.capture is not None
+            wanted["headline"] = say_first(judged.message) if stacks else await self._read_headline()
+            find_key = keys.stacks_key if stacks else keys.report_page_key
+            wanted["storeURL"] = self._locate(find_key(self._namespace, self._uid))
             wanted["reportURL"] = find_page(self._services.report_url, wanted["storeURL"], self._record.metadata)
         await self._write_end(wanted, capture)
 
@@ -265,10 +268,9 @@ class RequestLife:
             return {}
         return read_headline(data) if data is not None else {}
 
-    def _locate_report(self) -> str:
+    def _locate(self, key: str) -> str:
         """With what a reader needs to find that store; without a credential, since a StoreLocation holds none."""
-        located = self._services.calls.store.locate(keys.report_page_key(self._namespace, self._uid))
-        return located + self._services.store.settings()
+        return self._services.calls.store.locate(key) + self._services.store.settings()
 
     # ------------------------------------------------------------ what people see
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 from fleetprof_analyzer.stalls.causes import CAUSES
-from fleetprof_analyzer.stalls.verdict import JobCause, StallVerdict, judge_stall, read_ranges
+from fleetprof_analyzer.stalls.verdict import JobCause, judge_stall, read_ranges
 from fleetprof_api.samples import CodePlace
 from fleetprof_api.stacks import ChildProcess, ProcessStacks, RecordedCollective, ThreadStack
+from fleetprof_api.stalls import StallVerdict
 
 PAGE = Path(__file__).parents[3] / "docs" / "hangs.md"
 NOW = 1_790_000_000_000_000_000
@@ -213,7 +214,8 @@ def test_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "numbers"), [("", set()), ("0-3,8", {0, 1, 2, 3, 8}), ("5", {5}), ("a-b", set()), ("0-99999999999", set())]
+    ("text", "ranges"),
+    [("", []), ("0-3,8", [(0, 3), (8, 8)]), ("5", [(5, 5)]), ("a-b", []), ("0-99999999999", [])],
 )
-def test_ranges(text: str, numbers: set[int]) -> None:
-    assert read_ranges(text) == numbers
+def test_ranges(text: str, ranges: list[tuple[int, int]]) -> None:
+    assert read_ranges(text) == ranges

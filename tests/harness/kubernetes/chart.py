@@ -133,6 +133,7 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         "bounds.namespaces.team-a.maxRanks=8",
         "bounds.namespaces.team-a.maxIterations=50",
         "bounds.namespaces.team-a.maxTraceBytes=2147483648",
+        "bounds.namespaces.team-c.collect={Stacks}",
     ),
     "standing by": (*S3, "operator.replicas=3", "scope.leaseNamespace=team-b"),
     "rules": (*S3, "rules.enabled=true", "rules.labels.release=prometheus", "rules.disabled={FleetprofHubRefuses}"),

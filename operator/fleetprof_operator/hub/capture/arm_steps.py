@@ -161,10 +161,10 @@ def _find_pending(look: Look) -> str:
     processes = [t.process for t in found.targets if t.process.polls_kineto]
     if unsteady := find_unsteady(processes, now):
         return unsteady
-    if look.spec.window.iterations is None:
+    if look.spec.recorded.iterations is None:
         return ""
     # An agent shows itself when PyTorch has been imported, Kineto in the middle of that.
     young = any(now - p.first_seen_unix_ns < settings.young_ns for p in processes)
     if not young and not any(p.has_agent for p in processes):
         return ""
-    return find_obstacle(processes, look.spec.window, now)
+    return find_obstacle(processes, look.spec.recorded, now)

@@ -11,10 +11,11 @@ from fleetprof_api.request import Analysis, ProfileRequest
 
 from fleetprof_operator.hub.planning.places import NoPlace
 from fleetprof_operator.hub.planning.rank_targets import RankTarget
-from fleetprof_operator.hub.planning.resolution import Resolution, resolve
+from fleetprof_operator.hub.planning.resolution import FoundSidecars, Resolution, find_sidecars, resolve
 from fleetprof_operator.hub.planning.target_pods import FindPods, TargetPods
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRegistry
+from fleetprof_operator.hub.stack_questions import StackQuestions
 from fleetprof_operator.hub.storage.store_calls import StoreCalls
 from fleetprof_operator.hub.storage.workload_costs import WorkloadRecords
 
@@ -45,6 +46,7 @@ class CaptureEnvironment:
     find_pods: FindPods | None  # None: sidecars say what they belong to
     estimate: Callable[[str, str, Collection[str]], RecordingEstimate | None]  # of a namespace, a target, its collect
     records: WorkloadRecords
+    questions: StackQuestions
     find_holder: Callable[[Sequence[RankTarget]], str]  # which unfinished request holds one of these, as a sentence
     find_earlier: Callable[[str, Sequence[RankTarget]], Sequence[str]]  # whom a request's uid lets go first there
     claim_place: Callable[[str, int], NoPlace | None]  # for a request's uid, at this time
@@ -66,3 +68,8 @@ class CaptureEnvironment:
             self.pods_of(uid),
             without_missing=without_missing,
         )
+
+    def find_sidecars(self, request: ProfileRequest, namespace: str, uid: str) -> FoundSidecars:
+        """The sidecars of a request as of now."""
+        known = self.registry.list_of(namespace)
+        return find_sidecars(request.spec, namespace, known, request.target_text(), self.pods_of(uid))

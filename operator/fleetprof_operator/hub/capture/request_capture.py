@@ -2,7 +2,7 @@
 
 Here is the request's life as the hub sees it: its status, what people and sidecars tell it, and the order of its
 stages. Each stage has a module, in this order: `restore_stage`, `arm_stage` with `canary_stage` in it, `follow_stage`,
-`report_stage`, `trace_stage`; they share `capture_state`.
+`report_stage`, `trace_stage`; they share `capture_state`. A request for stacks has one alone, `stacks_stage`.
 
 Guarantees: what is to be done next follows from the ledger and the clock, never from where the code last was, so a
 request that is read back from the store goes on; a deadline and a cancel are honoured in every state; every rank
@@ -27,6 +27,7 @@ from fleetprof_operator.hub.capture.environment import CaptureEnvironment
 from fleetprof_operator.hub.capture.follow_stage import follow
 from fleetprof_operator.hub.capture.report_stage import find_difference, make_report
 from fleetprof_operator.hub.capture.restore_stage import Restoration
+from fleetprof_operator.hub.capture.stacks_stage import read_job
 from fleetprof_operator.hub.capture.trace_stage import fetch_traces
 from fleetprof_operator.hub.capture.upload_grants import UploadGrants
 from fleetprof_operator.hub.ledger.ledger_book import LedgerBook
@@ -82,8 +83,8 @@ class RequestCapture:
         """The capture's present status."""
         location = ""
         if self._state.standing.report_made:
-            key = keys.report_key(self.ledger.namespace, self.ledger.uid)
-            location = self._hub.calls.store.locate(key)
+            find_key = keys.report_key if self.request.spec.capture is None else keys.stacks_key
+            location = self._hub.calls.store.locate(find_key(self.ledger.namespace, self.ledger.uid))
         status = self._book.to_status(
             target=self.request.target_text(),
             request_json=self._request_json,
@@ -285,6 +286,9 @@ class RequestCapture:
         self._state.note_change()
         if self._restoration.under_way:
             await self._restoration.complete()
+        if self.request.spec.capture is not None:
+            await read_job(self._state, self.request.spec.capture.stacks)
+            return
         if not self.ledger.entries and not await resolve_and_arm(self._state):
             return
         await follow(self._state)

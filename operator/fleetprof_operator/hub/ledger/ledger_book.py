@@ -222,6 +222,16 @@ class LedgerBook:
         self._analyzing = False
         self._conditions.set("Analyzed", status, reason, message, now_unix_ns)
 
+    def note_stacks(self, where: str, sentence: str, now_unix_ns: int) -> None:
+        """Stacks were read, stored and judged: of whom, and what the verdict says."""
+        for kind, reason, message in (
+            ("TargetsResolved", "Resolved", where),
+            ("Captured", "StacksRead", where),
+            ("Uploaded", "StacksStored", "the stacks are in the store"),
+            ("Analyzed", "StacksJudged", sentence),
+        ):
+            self._conditions.set(kind, "True", reason, message, now_unix_ns)
+
     def derive(self) -> None:
         """Brings the conditions in line with the lines; to be called before they are shown or written.
 
@@ -254,7 +264,8 @@ class LedgerBook:
         if self._ledger.outcome:
             return
         self.derive()
-        if not self._ledger.entries:
+        targets = self._conditions.find("TargetsResolved")
+        if not self._ledger.entries and (targets is None or targets.status != "True"):
             # What was waited for last is over, e.g. LookingForPods.
             self._conditions.set("TargetsResolved", "False", reason, message, now_unix_ns)
         for kind in ("Captured", "Uploaded", "Analyzed"):

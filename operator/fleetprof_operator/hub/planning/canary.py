@@ -72,7 +72,7 @@ def decide(spec: Spec, targets: Sequence[RankTarget], record: WorkloadRecord, no
         return Decision(message=message, impossible=spec.canary is CanaryMode.ALWAYS)
     if spec.canary is CanaryMode.ALWAYS:
         return Decision(target=chosen, estimate=estimate)
-    if len(targets) == 1 and spec.window.iterations == 1 and not spec.window.warmup_iterations:
+    if len(targets) == 1 and spec.recorded.iterations == 1 and not spec.recorded.warmup_iterations:
         return Decision(message="no canary: the capture is as small as one", estimate=estimate)
     limit = spec.limits.max_slowdown_percent
     if known is not None and (not limit or known.slowdown_percent <= limit):

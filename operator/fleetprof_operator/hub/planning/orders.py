@@ -22,7 +22,7 @@ def build_arm(
     ledger: Ledger, spec: Spec, entries: Sequence[LedgerEntry], give_up_unix_ns: int, settings: HubSettings
 ) -> pb.HubMessage:
     """The order for one sidecar's ranks; `entries` are their lines."""
-    window, limits = spec.window, spec.limits
+    window, limits = spec.recorded, spec.limits
     iterations = ledger.iterations or window.iterations or 0
     by_time = ledger.start_mode == "time"
     arm = pb.Arm(

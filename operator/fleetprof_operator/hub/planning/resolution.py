@@ -75,21 +75,13 @@ def resolve(
     Without `pods` a sidecar belongs to the target when it says so. `without_missing` takes the ranks that are there
     while others are missing.
     """
-    nearby = [s for s in sidecars if s.identity.namespace == namespace]
-    matched = [s for s in nearby if (_matches(spec, s.identity) if pods is None else _is_in(s, pods))]
-    connected = [s for s in matched if s.link is not None]
-    missing = find_missing(pods, {s.identity.pod_uid for s in connected}, what) if pods else Missing()
-    if not connected:
-        message = missing.message or _say_nothing_matched(what, namespace, nearby, bool(matched))
-        return Resolution(
-            reason=missing.reason or "NothingMatched",
-            message=message,
-            deaf_since_unix_ns=missing.hopeless_since_unix_ns,
-            heard_since_unix_ns=max((s.lost_unix_ns for s in matched), default=0),
-        )
+    found = find_sidecars(spec, namespace, sidecars, what, pods)
+    matched, connected, missing = found.matched, found.connected, found.missing
+    if found.nobody is not None:
+        return found.nobody
     trainers = [t for s in connected for t in find_trainers(s)]
     unknown = [t for s in connected for t in find_unknown(s)]
-    in_steps = spec.window.iterations is not None
+    in_steps = spec.recorded.iterations is not None
     waiting = [t for t in unknown if t.process.agent_waits and (in_steps or is_importing(t.process))]
     young = 0
     if not trainers and (refused := _refuse_clocks(connected)):
@@ -144,10 +136,42 @@ def resolve(
             deaf_since_unix_ns=max(t.process.first_seen_unix_ns for t in chosen),
             heard_since_unix_ns=max(s.connected_unix_ns for s in connected),
         )
-    if stepless := find_stepless(coming, spec.window):
+    if stepless := find_stepless(coming, spec.recorded):
         return Resolution(reason=NO_STEP, message=_join(stepless, incomplete))
     absent = absent or _find_absent(targets, world_size, spec.ranks)
     return Resolution(targets=chosen, absent=absent, incomplete=incomplete, final=without_missing)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSidecars:
+    """The sidecars of a target: all that are known, those that are connected, and what else is missing.
+
+    `nobody`: what a request waits for where none is connected.
+    """
+
+    matched: list[SidecarRecord]
+    connected: list[SidecarRecord]
+    missing: Missing
+    nobody: Resolution | None
+
+
+def find_sidecars(
+    spec: Spec, namespace: str, sidecars: Sequence[SidecarRecord], what: str, pods: TargetPods | None
+) -> FoundSidecars:
+    """Chooses a request's sidecars: by the pods that are known, else by what they say of themselves."""
+    nearby = [s for s in sidecars if s.identity.namespace == namespace]
+    matched = [s for s in nearby if (_matches(spec, s.identity) if pods is None else _is_in(s, pods))]
+    connected = [s for s in matched if s.link is not None]
+    missing = find_missing(pods, {s.identity.pod_uid for s in connected}, what) if pods else Missing()
+    nobody = None
+    if not connected:
+        nobody = Resolution(
+            reason=missing.reason or "NothingMatched",
+            message=missing.message or _say_nothing_matched(what, namespace, nearby, bool(matched)),
+            deaf_since_unix_ns=missing.hopeless_since_unix_ns,
+            heard_since_unix_ns=max((s.lost_unix_ns for s in matched), default=0),
+        )
+    return FoundSidecars(matched=matched, connected=connected, missing=missing, nobody=nobody)
 
 
 def choose_ranks(ranks: Ranks | None, targets: Sequence[RankTarget]) -> tuple[list[RankTarget], list[int]]:

@@ -34,7 +34,7 @@ class Fit:
 
 def fit_window(spec: Spec, targets: Sequence[RankTarget], estimate: RecordingEstimate | None) -> Fit:
     """The longest window within what was asked for that every rank has room for."""
-    window = spec.window
+    window = spec.recorded
     iteration_ns = max((t.process.step.iteration_ns for t in targets), default=0)
     iterations = _count_iterations(window, iteration_ns)
     if estimate is None or not iterations:

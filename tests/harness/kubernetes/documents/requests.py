@@ -30,6 +30,8 @@ TARGET = "spec.target"
 WORKLOAD = "spec.target.workload"
 EXPRESSION = "spec.target.selector.matchExpressions[0]"
 
+STACKS: dict[str, Any] = {"target": VALID["spec"]["target"], "capture": {"stacks": {}}}
+
 # path and value that leave the request right: the ends of bounds, and the other side of each rule
 RIGHT: list[tuple[str, Any]] = [
     ("metadata.name", "a" * 52),
@@ -48,6 +50,8 @@ RIGHT: list[tuple[str, Any]] = [
     ("spec.window", {"durationMillis": 10}),
     ("spec.window", {"durationMillis": 10_000}),
     ("spec", {**VALID["spec"], "window": {"durationMillis": 60_000}, "ranks": {"every": 2}}),
+    ("spec", STACKS),
+    ("spec", {**STACKS, "capture": {"stacks": {"samples": 3}}, "collect": []}),
     ("spec.collect", []),
     ("spec.collect", ["Shapes", "Stacks", "ModuleTree", "DeviceMetrics"]),
     ("spec.redact", ["Names", "Paths", "Shapes"]),
@@ -70,7 +74,17 @@ WRONG: list[tuple[str, Any, str, str]] = [
     ("metadata.name", "a" * 53, "metadata.name", "must have at most 52 characters"),
     ("spec", None, "spec", "Required value"),
     ("spec.target", None, "spec.target", "Required value"),
-    ("spec.window", None, "spec.window", "Required value"),
+    ("spec.window", None, "spec", "exactly one of spec.window and spec.capture must be set"),
+    ("spec.capture", {"stacks": {}}, "spec", "exactly one of spec.window and spec.capture must be set"),
+    ("spec", {**STACKS, "capture": {}}, "spec.capture.stacks", "Required value"),
+    (
+        "spec",
+        {**STACKS, "capture": {"stacks": {"samples": 4}}},
+        "spec.capture.stacks.samples",
+        "less than or equal to 3",
+    ),
+    ("spec", {**STACKS, "ranks": {"sample": 2}}, "spec.ranks", "are those of all ranks: leave spec.ranks out"),
+    ("spec", {**STACKS, "collect": ["Shapes"]}, "spec.collect", "record nothing: leave spec.collect out"),
     ("spec.target", {}, TARGET, "exactly one of spec.target.workload and spec.target.selector must be set"),
     (
         "spec.target.selector",

@@ -1,0 +1,60 @@
+"""What a request takes of a job: a window that is recorded, or the stacks of a moment."""
+
+from pydantic import Field
+
+from fleetprof_api.limits import LONGEST_WINDOW_NS, MOST_ITERATIONS, MOST_WARMUP_ITERATIONS
+from fleetprof_api.request.part import Part
+from fleetprof_api.request.rules import rule
+
+
+class Window(Part):
+    """How much to capture: whole training iterations, or a length of time."""
+
+    iterations: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_ITERATIONS,
+        description="How many whole training iterations to record, the same ones on every rank.",
+    )
+    duration_millis: int | None = Field(
+        default=None,
+        ge=10,
+        le=LONGEST_WINDOW_NS // 10**6,
+        description="How long to record instead; above 10000 only together with `ranks`.",
+    )
+    warmup_iterations: int | None = Field(
+        default=None,
+        ge=0,
+        le=MOST_WARMUP_ITERATIONS,
+        description="Iterations before the window, which are traced and thrown away; needs `iterations`.",
+    )
+
+    @rule(
+        "has(self.iterations) != has(self.durationMillis)",
+        "exactly one of spec.window.iterations and spec.window.durationMillis must be set",
+    )
+    def _has_one_measure(self) -> bool:
+        return (self.iterations is None) != (self.duration_millis is None)
+
+    @rule(
+        "!has(self.warmupIterations) || has(self.iterations)",
+        "spec.window.warmupIterations needs spec.window.iterations",
+        field="warmupIterations",
+    )
+    def _warms_up_in_iterations(self) -> bool:
+        return self.warmup_iterations is None or self.iterations is not None
+
+
+class Stacks(Part):
+    """Where every rank is at a moment, also of a job that hangs."""
+
+    samples: int = Field(default=1, ge=1, le=3, description="How often to look, two seconds apart.")
+
+
+class Reading(Part):
+    """What to read of every rank instead of a recording."""
+
+    stacks: Stacks = Field(
+        description="The Python stacks of all threads, the latest collectives, and the kernel's word on each process. "
+        "Nothing is recorded, and the job is not touched. The bounds of the namespace must allow Stacks."
+    )
