@@ -35,6 +35,7 @@ class TriggerType(StrEnum):
     SCHEDULE = "Schedule"
     STRAGGLER = "Straggler"
     ITERATION_TIME_DRIFT = "IterationTimeDrift"
+    STALLED = "Stalled"
 
 
 class _Lasting(Part):
@@ -80,6 +81,18 @@ class IterationTimeDriftTrigger(_Lasting):
         ge=20,
         le=10_000,
         description="Fires when iterations take longer by more than this share of what they took at first.",
+    )
+
+
+class StalledTrigger(Part):
+    """The job makes no iteration any more."""
+
+    for_seconds: int = Field(
+        default=900,
+        ge=60,
+        le=86_400,
+        description="Fires when no iteration has ended for so long, and for three times the longest pause before, such "
+        "as an evaluation or a checkpoint. What it makes is a request for stacks, whatever the template says.",
     )
 
 
@@ -135,6 +148,9 @@ class Trigger(Part):
     )
     iteration_time_drift: IterationTimeDriftTrigger | None = Field(
         default=None, description="For IterationTimeDrift: how much slower; the defaults when absent."
+    )
+    stalled: StalledTrigger | None = Field(
+        default=None, description="For Stalled: for how long; the default when absent."
     )
 
     @rule(

@@ -27,6 +27,7 @@ from fleetprof_operator.policies.notifications.notification import Notifier
 from fleetprof_operator.policies.notifications.report_alert import ReportAlerts
 from fleetprof_operator.policies.policy_state import PATH, PolicyState
 from fleetprof_operator.policies.triggers.figures import FiguresSource, Job
+from fleetprof_operator.policies.triggers.table import answers_with_stacks
 from fleetprof_operator.profilerequests.notices import build_notice
 from fleetprof_operator.profilerequests.records import PLURAL as REQUESTS
 from fleetprof_operator.profilerequests.status import find_state, parse_time
@@ -269,6 +270,11 @@ class PolicyCaptures:
 def _make_request(policy: PolicyState, job: Job, order: CaptureOrder) -> Json:
     assert policy.spec is not None
     spec = dump_template(policy.spec.template)
+    if answers_with_stacks(policy.spec, order.capture.trigger):
+        kept = ("activeDeadlineSeconds", "ttlSecondsAfterFinished")
+        reading = spec.get("capture", {"stacks": {}})
+        spec = {"capture": reading, **{name: spec[name] for name in kept if name in spec}}
+        order = CaptureOrder(capture=order.capture, max_trace_bytes=None)
     spec["target"] = {"workload": {"apiVersion": job.api_version, "kind": job.kind, "name": job.name}}
     if order.max_trace_bytes is not None:
         spec["limits"] = {**spec.get("limits", {}), "maxTraceBytes": order.max_trace_bytes}

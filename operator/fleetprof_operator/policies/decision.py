@@ -34,6 +34,7 @@ class Firing:
     ranks: int
     began_unix_ns: int
     is_exempt: bool = False
+    reads_stacks: bool = False  # and records nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,8 @@ def decide(
     ranks = count_ranks(spec.template.spec, firing.ranks)
     limit_bytes = spec.template.spec.limits.max_trace_bytes
     left = budget.bytes_per_day - sum(c.trace_bytes for c in {c.request: c for c in today + _running(own)}.values())
-    each = min(limit_bytes, left // ranks)
-    if each < min(limit_bytes, _USEFUL_BYTES):
+    each = 0 if firing.reads_stacks else min(limit_bytes, left // ranks)
+    if not firing.reads_stacks and each < min(limit_bytes, _USEFUL_BYTES):
         return NoCapture(
             Suppression.BYTES_PER_DAY,
             f"{max(0, left)} of {budget.bytes_per_day} bytes per day are left, too few for {ranks} ranks; "
@@ -92,7 +93,7 @@ def decide(
         fired_time=to_time(-(-now // 10**9) * 10**9),  # never earlier than it was
         trace_bytes=each * ranks,
     )
-    return CaptureOrder(capture=capture, max_trace_bytes=each if each < limit_bytes else None)
+    return CaptureOrder(capture=capture, max_trace_bytes=each if 0 < each < limit_bytes else None)
 
 
 def name_request(identity: tuple[str, str], firing: Firing) -> str:

@@ -25,7 +25,7 @@ from fleetprof_operator.policies.stored_policies import PolicyWriter
 from fleetprof_operator.policies.triggers.alerts import FiringAlert
 from fleetprof_operator.policies.triggers.evaluation import JobEvaluation
 from fleetprof_operator.policies.triggers.figures import FiguresSource, Job, JobFigures
-from fleetprof_operator.policies.triggers.table import WATCHES
+from fleetprof_operator.policies.triggers.table import WATCHES, answers_with_stacks
 from fleetprof_operator.policies.triggers.watch import Detection
 
 log = logging.getLogger(__name__)
@@ -174,6 +174,7 @@ class Engine:
             workload=figures.job.text(),
             ranks=figures.ranks,
             began_unix_ns=figures.began_unix_ns,
+            reads_stacks=answers_with_stacks(policy.spec, detection.trigger),
             is_exempt=await self._exemptions.is_exempt(figures.job, figures.pod, now),
         )
         others = [capture for neighbour in neighbours for capture in neighbour.log.captures.values()]

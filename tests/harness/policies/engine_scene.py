@@ -83,9 +83,11 @@ class Jobs:
 
     def __init__(self, *names: str) -> None:
         self.names = list(names)
+        self.iteration: int | None = None
 
     def list_jobs(self, namespace: str, selector: JobSelector | None) -> list[JobFigures]:
-        return [JobFigures(job=_job(n), ranks=2, began_unix_ns=SECOND, pod=f"{n}-0") for n in self.names]
+        common: dict[str, Any] = {"ranks": 2, "began_unix_ns": SECOND, "iteration": self.iteration}
+        return [JobFigures(job=_job(n), pod=f"{n}-0", **common) for n in self.names]
 
     def find_job(self, namespace: str, *, kind: str = "", name: str = "", pod: str = "") -> Job | None:
         return next((_job(n) for n in self.names if n == name or f"{n}-0" == pod), None)
@@ -103,19 +105,23 @@ class Told:
 
     def __init__(self, fault: Exception | None = None) -> None:
         self.calls = 0
+        self.values: Mapping[str, str] = {}
         self._fault = fault
 
     async def send(self, values: Mapping[str, str]) -> bool:
         self.calls += 1
+        self.values = values
         if self._fault is not None:
             raise self._fault
         return True
 
 
 class Scene:
-    """One API, one policy with the trigger Alert, one operator after the other. The clock goes as it is told."""
+    """One API, one policy with one trigger (Alert by default), one operator after the other; a clock that is moved."""
 
-    def __init__(self, *jobs: str, mode: str = "Capture", **budget: int) -> None:
+    def __init__(
+        self, *jobs: str, mode: str = "Capture", trigger: Mapping[str, Any] | None = None, **budget: int
+    ) -> None:
         self.api = PolicyApi()
         self.jobs = Jobs(*jobs)
         self.now = 1_800_000_000 * SECOND
@@ -124,7 +130,7 @@ class Scene:
         self.notifier: Any = Notifier(None)
         self.report_alerts: Any = ReportAlerts(None)
         document = with_value("spec.budget", {"minimumAgeSeconds": 0, **budget})
-        document["spec"] |= {"mode": mode, "triggers": [{"name": "told", "type": "Alert"}]}
+        document["spec"] |= {"mode": mode, "triggers": [{"name": "told", **(trigger or {"type": "Alert"})}]}
         document["metadata"] |= {"namespace": "team", "uid": "uid-1", "generation": 1}
         self.api.policies[POLICY] = document
         self.start()
@@ -181,12 +187,12 @@ class Scene:
         """A store that is away."""
         raise StoreError("away", retryable=True)
 
-    def end_requests(self) -> None:
+    def end_requests(self, headline: str = "It waits for data.") -> None:
         for body in self.api.requests.values():
             body["status"] = {
                 "completionTime": "2027-01-15T08:00:00Z",
                 "conditions": [{"type": "Succeeded", "status": "True", "reason": "Complete"}],
-                "headline": {"topFinding": "It waits for data."},
+                "headline": {"topFinding": headline},
                 "reportURL": "https://fleetprof/r/1",
             }
 

@@ -78,16 +78,23 @@ def drifting(draw: random.Random) -> Callable[[int], Moment]:
     return lambda at: Moment(pace=1 + slower * min(1.0, max(0, at - since) / over), activity=800)
 
 
+def stalling(draw: random.Random) -> Callable[[int], Moment]:
+    """Evaluates and writes checkpoints as others do; then one rank hangs, and the others spin in a collective."""
+    before, since = checkpointing(draw), draw.randint(1200, LENGTH_S // 2)
+    return lambda at: Moment(pace=0, activity=950) if at >= since else before(at)
+
+
 # name → story, and the triggers that ought to fire
 STORIES: dict[str, tuple[Story, frozenset[str]]] = {
     "healthy": (healthy, frozenset()),
-    "idle": (idle, frozenset({"low"})),
+    "idle": (idle, frozenset({"low", "stands"})),
     "data-starved": (starved, frozenset({"low"})),
     "evaluation phases": (evaluating, frozenset()),
     "checkpoint pauses": (checkpointing, frozenset()),
     "slow start": (starting_slowly, frozenset()),
     "one slow rank": (one_slow_rank, frozenset({"behind"})),
     "drift": (drifting, frozenset({"drift"})),
+    "hung in a collective": (stalling, frozenset({"stands"})),
 }
 
 

@@ -46,6 +46,31 @@ async def test_an_alert_makes_one_request_which_is_followed_to_its_end() -> None
     assert scene.status["observedGeneration"] == 1
 
 
+async def test_a_job_that_stands_is_asked_for_stacks_and_the_sentence_is_told() -> None:
+    scene = Scene("llama", trigger={"type": "Stalled", "stalled": {"forSeconds": 60}}, bytesPerDay=1 << 20)
+    scene.notifier = Told()
+    scene.start()
+    for scene.jobs.iteration in (1, 2, 2):
+        await scene.turn(30)
+    assert not scene.api.made
+    for _ in range(3):
+        await scene.turn(30)
+    ((name, made),) = scene.api.requests.items()
+    target = {"workload": {"apiVersion": "batch/v1", "kind": "Job", "name": "llama"}}
+    assert made["spec"] == {"capture": {"stacks": {}}, "target": target}
+    (entry,) = scene.status["captures"]
+    assert entry["cause"] == "no iteration of the whole job has ended for 90 s; the longest pause before was 30 s"
+    sentence = "Rank 5 has not entered all_reduce 1,234 of group dp."
+    scene.end_requests(sentence)
+    for _ in range(6):
+        await scene.turn()
+    assert scene.notifier.values["headline"] == sentence
+    scene.start()  # the next operator sees the same standstill, and makes nothing anew
+    for _ in range(20):
+        await scene.turn(30)
+    assert scene.api.made == [name]
+
+
 async def test_a_fault_of_one_notification_repeats_no_other() -> None:
     scene = Scene("llama")
     scene.notifier, scene.report_alerts = Told(), Told(TypeError("fault"))

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fleetprof_api.policy import Trigger, TriggerType
+from fleetprof_api.policy import PolicySpec, Trigger, TriggerType
 
 from fleetprof_operator.policies.triggers.alert import AlertWatch
 from fleetprof_operator.policies.triggers.iteration_time_drift import IterationTimeDriftWatch
 from fleetprof_operator.policies.triggers.low_utilization import LowUtilizationWatch
 from fleetprof_operator.policies.triggers.schedule import ScheduleWatch
+from fleetprof_operator.policies.triggers.stalled import StalledWatch
 from fleetprof_operator.policies.triggers.steady_state import SteadyStateWatch
 from fleetprof_operator.policies.triggers.straggler import StragglerWatch
 from fleetprof_operator.policies.triggers.watch import Watch
@@ -20,7 +21,15 @@ WATCHES: Final[Mapping[TriggerType, type[Watch[Any]]]] = {
     TriggerType.SCHEDULE: ScheduleWatch,
     TriggerType.STRAGGLER: StragglerWatch,
     TriggerType.ITERATION_TIME_DRIFT: IterationTimeDriftWatch,
+    TriggerType.STALLED: StalledWatch,
 }
+
+
+def answers_with_stacks(spec: PolicySpec, trigger: str) -> bool:
+    """Whether what a policy's trigger of this name makes asks for stacks."""
+    if spec.template.spec.capture is not None:
+        return True
+    return any(WATCHES[one.type].answers_with_stacks for one in spec.triggers if one.name == trigger)
 
 
 def make_watch(trigger: Trigger) -> Watch[Any]:

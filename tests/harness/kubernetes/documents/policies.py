@@ -39,6 +39,7 @@ RIGHT: list[tuple[str, Any]] = [
     (TRIGGERS, _one("LowUtilization", lowUtilization={"belowPermille": 1, "forSeconds": 86_400})),
     (TRIGGERS, _one("Straggler", straggler={"belowPermille": 999})),
     (TRIGGERS, _one("IterationTimeDrift", iterationTimeDrift={"slowerPermille": 10_000, "forSeconds": 300})),
+    (TRIGGERS, _one("Stalled", stalled={"forSeconds": 60})),
     (TRIGGERS, _one("SteadyState", steadyState={"iteration": 1})),
     (TRIGGERS, _one("Schedule", schedule={"cron": "*/5 0-23 1,15 JAN-DEC sun#2", "timeZone": "Europe/Berlin"})),
     (TRIGGERS, _one("Alert", alert={"names": ["FleetprofLowUtilization", "_x"]})),
