@@ -69,6 +69,13 @@ class CollectionColumns(msgspec.Struct, kw_only=True):
     duration_ns: list[int] = []
 
 
+class HeldColumns(msgspec.Struct, kw_only=True):
+    """Memory of the trainer before its recording began. Shape: equal lengths. Source: /proc/self/statm (proc(5))."""
+
+    at_unix_ns: list[int] = []
+    own_bytes: list[int] = []  # resident, without files' pages and shared memory
+
+
 MOST_MODULES: Final = 4096
 
 
@@ -98,7 +105,7 @@ class ThreadColumns(msgspec.Struct, kw_only=True):
     """The training thread around the window, as the agent in its process sampled it. Shape: equal lengths.
 
     Counters count since the process began: differences count. Sources: sys._current_frames(),
-    /proc/self/task/*/schedstat and /proc/self/statm (proc(5)), clock_gettime(2), getrusage(2).
+    /proc/self/task/*/schedstat (proc(5)), clock_gettime(2), getrusage(2).
     """
 
     at_unix_ns: list[int] = []
@@ -108,7 +115,6 @@ class ThreadColumns(msgspec.Struct, kw_only=True):
     process_ran_ns: list[int | None] = []  # all threads of the process on a core
     process_waited_ns: list[int | None] = []  # all threads of the process waiting for a core, summed
     involuntary_switches: list[int | None] = []  # of the process
-    own_memory_bytes: list[int | None] = []  # of the process: resident, without files' pages and shared memory
 
 
 class RankSamples(msgspec.Struct, kw_only=True):
@@ -138,6 +144,7 @@ class RankSamples(msgspec.Struct, kw_only=True):
     thread: ThreadColumns = msgspec.field(default_factory=ThreadColumns)
     places: list[CodePlace] = []
     collections: CollectionColumns = msgspec.field(default_factory=CollectionColumns)
+    held: HeldColumns = msgspec.field(default_factory=HeldColumns)
     stacks: list[list[int]] = []  # indices into `places`, the innermost frame first
     modules: ModuleColumns = msgspec.field(default_factory=ModuleColumns)
     host_cores: int | None = None  # of the machine that the sidecar runs on

@@ -222,7 +222,7 @@ class Operator:
             self._cluster,
             self._settings.sidecar_patience_seconds,
             namespaces=self._settings.namespaces,
-            serves=self._territory.serves,
+            serves=self._ownership.serves,
             on_release=self._metrics.released_pods.inc,
             clock=time.time_ns,
         )

@@ -83,7 +83,7 @@ WAITING = "waiting"
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 FROM_AGENT = frozenset(
     {"hello", "steps", "profile", "times", "device", "places", "stacks", "thread", "modules"}
-    | {"collections", "bye", "telemetry"}
+    | {"collections", "held", "bye", "telemetry"}
     | {"armed", "dropping", "ending", "cancelled", "short", "memory"}  # of a capture
     | {"collectives", "threads"}  # of a question, with places and stacks
 )

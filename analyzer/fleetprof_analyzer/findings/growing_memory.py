@@ -21,9 +21,9 @@ _KEPT: Final = (
 GROWING_MEMORY: Final = SentenceGuard(
     place="finding memory_growth",
     figure="ranks.memory_growth.grown_steps",
-    whole="the steps between known iterations",
+    whole="ranks.memory_growth.steps",
     least_permille=750,
-    words="memory of … grows by N MiB an iteration, beyond what recording takes",
+    words="memory of … grows by N MiB an iteration",
     part="memory",
 )
 
@@ -38,11 +38,10 @@ class GrowingMemory:
         """See FindingFacts."""
         growth = self.growth
         of_process = growth.of == "process"
+        when = " before the recording" if of_process else ""
         whose = "the training process" if of_process else f"PyTorch's allocator on {growth.of}"
-        beyond = ", beyond what recording takes" if of_process else ""
         message = (
-            f"memory of {whose} grows by {say_bytes(growth.bytes_per_iteration)} an iteration{beyond} "
-            f"(in {growth.grown_steps} of {growth.steps}): "
+            f"memory of {whose} grows by {say_bytes(growth.bytes_per_iteration)} an iteration{when}: "
             f"from {say_bytes(growth.first_bytes)} to {say_bytes(growth.last_bytes)}"
         )
         if growth.of not in ("process", "cpu"):

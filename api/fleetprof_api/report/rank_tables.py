@@ -40,14 +40,14 @@ class MemoryPeak(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class MemoryGrowth(msgspec.Struct, kw_only=True, frozen=True):
-    """Memory that grows from iteration to iteration, beyond what the recording can take."""
+    """Memory that grows from iteration to iteration: of the process before its recording, of a device within it."""
 
     of: Annotated[str, Meta(description="process, or a device by its allocator's words: cuda:0, cpu, …")]
-    bytes_per_iteration: Annotated[int, Meta(description="mean growth beyond what recording takes at most", ge=0)]
-    grown_steps: Annotated[int, Meta(description="steps from one iteration to a later one in which it grew", ge=0)]
+    bytes_per_iteration: Annotated[int, Meta(description="mean growth", ge=0)]
+    grown_steps: Annotated[int, Meta(description="steps to a later time in which it grew", ge=0)]
     steps: Annotated[int, Meta(description="all whose memory is known", ge=0)]
-    first_bytes: Annotated[int, Meta(description="at the end of the first known iteration", ge=0)]
-    last_bytes: Annotated[int, Meta(description="at the end of the last known one", ge=0)]
+    first_bytes: Annotated[int, Meta(description="at the first time that is known", ge=0)]
+    last_bytes: Annotated[int, Meta(description="at the last one", ge=0)]
 
 
 class OperatorLaunches(msgspec.Struct, kw_only=True, frozen=True):

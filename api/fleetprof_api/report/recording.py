@@ -64,7 +64,7 @@ def need_of(estimate: RecordingEstimate, iterations: int, collect: Collection[st
     """What a window of so many iterations takes; at least one is counted."""
     options = (Collect.STACKS in collect, Collect.SHAPES in collect)
     per_iteration = estimate.events_per_iteration
-    memory = per_iteration * memory_per_event(stacks=options[0], shapes=options[1])
+    memory = per_iteration * _MEMORY_PER_EVENT[options]
     if estimate.memory_bytes_per_iteration:
         measured = estimate.memory_bytes_per_iteration * _MARGIN[0] // _MARGIN[1]
         memory = max(measured, per_iteration * _LEAST_MEMORY_PER_EVENT)
@@ -79,12 +79,7 @@ def need_of(estimate: RecordingEstimate, iterations: int, collect: Collection[st
 
 def most_memory_bytes(events: int, collect: Collection[str]) -> int:
     """The most memory that recording so many events takes; growth beyond it is the job's own."""
-    return FIXED_BYTES + events * memory_per_event(stacks=Collect.STACKS in collect, shapes=Collect.SHAPES in collect)
-
-
-def memory_per_event(*, stacks: bool, shapes: bool) -> int:
-    """The most memory that an event of a recording with these takes, bytes."""
-    return _MEMORY_PER_EVENT[stacks, shapes]
+    return FIXED_BYTES + events * _MEMORY_PER_EVENT[Collect.STACKS in collect, Collect.SHAPES in collect]
 
 
 def covers(collected: Collection[str], collect: Collection[str]) -> bool:

@@ -1,4 +1,4 @@
-"""The kernel's account of the training process: on a core, waiting for one, for how many, and with how much memory.
+"""The kernel's account of how the training process is scheduled: on a core, waiting for one, and for how many.
 
 Guarantees: nothing is raised; what cannot be read is None. A reading takes some microseconds; the sum over all threads
 takes a microsecond or two for each, and is made so seldom that it takes a thousandth of the time.
@@ -22,7 +22,7 @@ except ImportError:  # not everywhere
 EVERY_NS = 10_000_000  # with cold caches a reading takes as long as all else of a look
 MOST_TASKS = 512
 SHARE_OF_SUM = 1000
-NOT_READ = (None, None, None, None, None, None)
+NOT_READ = (None, None, None, None, None)
 
 
 class SchedulerFigures:
@@ -39,13 +39,13 @@ class SchedulerFigures:
         self._tasks = proc + "/self/task"
         self._proc = proc
         self._task = task
-        self._descriptor = self._memory = -1
+        self._descriptor = -1
         self._is_open = False
         self._next = self._next_sum = 0
         self.cores: dict[str, int | None] = {"torch_threads": torch_threads}
 
-    def read(self) -> tuple[int | None, int | None, int | None, int | None, int | None, int | None]:
-        """(ran, waited) of the thread, (ran, waited) of all threads, ns; the process' involuntary switches and memory.
+    def read(self) -> tuple[int | None, int | None, int | None, int | None, int | None]:
+        """(ran, waited) of the thread, (ran, waited) of all threads, ns; involuntary switches of the process.
 
         All None where the latest reading is younger than EVERY_NS.
         """
@@ -57,37 +57,21 @@ class SchedulerFigures:
             self._open()
         ran, waited = self._read_thread()
         switches = None if resource is None else resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-        return ran, waited, time.process_time_ns(), self._sum_waits(), switches, self._read_memory()
+        return ran, waited, time.process_time_ns(), self._sum_waits(), switches
 
     def close(self) -> None:
-        """Closes the files; may be repeated."""
-        descriptors = self._descriptor, self._memory
-        self._descriptor = self._memory = -1
-        for descriptor in descriptors:
-            if descriptor >= 0:
-                os.close(descriptor)
+        """Closes the file; may be repeated."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def _open(self) -> None:
         self._is_open = True
         self.cores.update(usable_cores=_usable_cores(), cpu_limit_millicores=_read_limit(self._proc))
         try:
             self._descriptor = os.open("%s/%d/schedstat" % (self._tasks, self._task), os.O_RDONLY)
-            self._memory = os.open(self._proc + "/self/statm", os.O_RDONLY)
         except OSError as error:
             pass_on(error)
-
-    def _read_memory(self) -> int | None:
-        """Resident bytes that are no file's and shared with nobody."""
-        if self._memory < 0:
-            return None
-        try:
-            words = os.pread(self._memory, 80, 0).split()
-        except OSError as error:
-            pass_on(error)
-            return None
-        if len(words) < 3 or not (words[1].isdigit() and words[2].isdigit()):
-            return None
-        return max(0, int(words[1]) - int(words[2])) * os.sysconf("SC_PAGE_SIZE")
 
     def _read_thread(self) -> tuple[int | None, int | None]:
         if self._descriptor < 0:

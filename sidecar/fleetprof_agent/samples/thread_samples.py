@@ -19,6 +19,7 @@ from typing import Any, Callable
 from fleetprof_agent.errors import pass_on, report_error
 from fleetprof_agent.samples.collector import CollectorMarks
 from fleetprof_agent.samples.frames import read_stack
+from fleetprof_agent.samples.held_memory import HeldMemory
 from fleetprof_agent.samples.schedule import NOT_READ, SchedulerFigures
 from fleetprof_agent.samples.stacks import StackTable
 
@@ -33,7 +34,7 @@ WAKE_NS = 65_000
 SLOWER_AT = (300, 450)
 LONGEST_LOOK_AHEAD_NS = SECOND_NS // 10
 STEPS_BEFORE = 2  # sampled before the window, so that its first iteration is whole
-ROWS_PER_CHUNK = 150  # 140 bytes each at the most: below 32 KiB
+ROWS_PER_CHUNK = 150  # 120 bytes each at the most: below 32 KiB
 COLUMNS = (
     "at_unix_ns",
     "stack",
@@ -42,7 +43,6 @@ COLUMNS = (
     "process_ran_ns",
     "process_waited_ns",
     "involuntary_switches",
-    "own_memory_bytes",
 )
 
 Send = Callable[..., bool]
@@ -78,6 +78,7 @@ class ThreadSamples:
         self._rows: list[tuple[int | None, ...]] = []
         self._stacks = StackTable()
         self._collector = CollectorMarks(thread)
+        self._memory = HeldMemory()
         self._sent = 0
         self.due = 0  # when to be called again (Unix ns)
         # Without a lock on the interpreter the thread would run on while its frames are read.
@@ -93,6 +94,7 @@ class ThreadSamples:
             self._collector.begin()
             wait = self._wait_ns(now, step)
             if wait > 0:
+                self._memory.look()
                 self.due = now + min(max(wait // 2, LEAST_INTERVAL_NS), LONGEST_LOOK_AHEAD_NS)
             elif self._has_ended(now, step) or len(self._rows) >= MOST_SAMPLES:
                 if 0 < len(self._rows) < MOST_SAMPLES:
@@ -131,7 +133,7 @@ class ThreadSamples:
             if not send("thread", **columns, **cores):
                 return False
             self._sent += len(rows)
-        return self._collector.flush(send)
+        return self._collector.flush(send) and self._memory.flush(send)
 
     def _look(self) -> None:
         if not self._rows:

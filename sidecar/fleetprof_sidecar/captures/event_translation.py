@@ -77,7 +77,7 @@ def _hear_agent(message: AgentMessage, capture_id: str, recorder: RankRecorder |
         recorder.add_steps(fields["step"], fields["end_unix_ns"])
     if recorder is not None and kind == "device":
         recorder.add_device(fields)
-    if recorder is not None and kind in ("places", "stacks", "thread", "collections") and mine:
+    if recorder is not None and kind in ("places", "stacks", "thread", "collections", "held") and mine:
         recorder.thread.add(kind, fields)
     if recorder is not None and kind == "modules" and mine:
         recorder.modules.add(fields)

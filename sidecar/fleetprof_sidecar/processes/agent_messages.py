@@ -12,7 +12,7 @@ from typing import Any, Final, get_args, get_type_hints
 
 from fleetprof_agent import wire
 from fleetprof_agent.samples import nvml
-from fleetprof_api.samples import MOST_MODULES, DeviceColumns, ModuleColumns, ThreadColumns
+from fleetprof_api.samples import MOST_MODULES, DeviceColumns, HeldColumns, ModuleColumns, ThreadColumns
 from fleetprof_api.stacks import RecordedCollective
 
 from fleetprof_sidecar.processes.agent_fields import (
@@ -208,6 +208,11 @@ def parse_agent_message(data: bytes) -> AgentDatagram:
                 raise ValueError("collections: start_unix_ns and duration_ns must be equally long")
             marks = {"start_unix_ns": starts, "duration_ns": durations}
             return AgentReport(pid, kind, {"capture": _capture(fields), **marks})
+        case "held":
+            looks = {name: read_integers(fields, name) for name in HeldColumns.__struct_fields__}
+            if len(looks["at_unix_ns"]) != len(looks["own_bytes"]):
+                raise ValueError("held: at_unix_ns and own_bytes must be equally long")
+            return AgentReport(pid, kind, {"capture": _capture(fields), **looks})
         case "short" | "memory":
             numbers = {name: read_integer(fields, name, 0, INT64) for name in _AMOUNTS[kind]}
             flags = {"recording": fields.get("recording") is True} if kind == "short" else {}

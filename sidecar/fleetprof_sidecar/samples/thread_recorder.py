@@ -8,7 +8,7 @@ was not, is one without a stack.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fleetprof_api.samples import CodePlace, CollectionColumns, RankSamples, ThreadColumns
+from fleetprof_api.samples import CodePlace, CollectionColumns, HeldColumns, RankSamples, ThreadColumns
 
 _MOST_SAMPLES: Final = 4096
 _MOST_NAMED: Final = 1024
@@ -24,9 +24,10 @@ class ThreadRecorder:
         self._rows: dict[int, dict[str, int | None]] = {}
         self._cores: dict[str, int | None] = {}
         self._collections: dict[int, int] = {}
+        self._held: dict[int, int] = {}
 
     def add(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """One message as in wire.py: "places", "stacks", "thread" or "collections"."""
+        """One message as in wire.py: "places", "stacks", "thread", "collections" or "held"."""
         if kind == "places":
             places = zip(fields["file"], fields["function"], fields["line"], fields["generator"], strict=True)
             for number, (file, function, line, generator) in enumerate(places, fields["first"]):
@@ -40,6 +41,10 @@ class ThreadRecorder:
             for start, lasted in zip(fields["start_unix_ns"], fields["duration_ns"], strict=True):
                 if len(self._collections) < _MOST_NAMED:
                     self._collections[start] = lasted
+        elif kind == "held":
+            for at, held in zip(fields["at_unix_ns"], fields["own_bytes"], strict=True):
+                if len(self._held) < _MOST_NAMED:
+                    self._held[at] = held
         else:
             self._cores = {name: fields[name] for name in ("usable_cores", "cpu_limit_millicores", "torch_threads")}
             for row, at in enumerate(fields["at_unix_ns"]):
@@ -61,6 +66,8 @@ class ThreadRecorder:
         samples.collections = CollectionColumns(
             start_unix_ns=[start for start, _ in marks], duration_ns=[lasted for _, lasted in marks]
         )
+        looks = sorted(self._held.items())
+        samples.held = HeldColumns(at_unix_ns=[at for at, _ in looks], own_bytes=[held for _, held in looks])
         samples.usable_cores = self._cores.get("usable_cores")
         samples.cpu_limit_millicores = self._cores.get("cpu_limit_millicores")
         samples.torch_threads = self._cores.get("torch_threads")

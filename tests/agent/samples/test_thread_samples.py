@@ -110,6 +110,18 @@ def test_a_window_that_never_ends_is_looked_at_a_bounded_number_of_times() -> No
     assert (len(looks.times), hung.is_over) == (MOST_SAMPLES, True)
 
 
+def test_memory_is_looked_at_before_the_window_and_never_within_it() -> None:
+    looks, sent = Looks(), Sent()
+    samples = looks.samples(**WINDOW)
+    looks.run(samples, 600 * MS)
+    assert not looks.times
+    assert samples.flush(sent.send)
+    looks.run(samples, 20_000 * MS)
+    assert samples.flush(sent.send)
+    assert len(sent.of("held", "own_bytes")) >= 1
+    assert all(held > 1 << 20 for held in sent.of("held", "own_bytes"))
+
+
 def test_the_collector_is_heard_from_the_order_on_and_not_beyond_the_end() -> None:
     callbacks, looks = [*gc.callbacks], Looks()
     samples = looks.samples(**WINDOW)
@@ -154,13 +166,13 @@ def test_what_was_seen_is_told_once_places_and_stacks_before_what_names_them() -
     assert samples.flush(sent.send)
     assert samples.flush(sent.send)
     messages = [message for message in sent.messages if message["t"] != "collections"]  # Python may collect meanwhile
-    assert [message["t"] for message in messages] == ["places", "stacks", "thread"]
+    assert [message["t"] for message in messages] == ["places", "stacks", "thread", "held"]
     assert (sent.of("places", "file"), sent.of("places", "function")) == ([FILE, FILE], ["read_batch", "main"])
     assert sent.of("places", "line") == [7, 7]
     assert sent.of("stacks", "stacks") == [[0, 1]]
     assert sent.of("thread", "stack") == [0] * len(looks.times)
-    assert messages[-1]["torch_threads"] == 3
-    assert messages[-1]["usable_cores"] == len(os.sched_getaffinity(0))
+    assert messages[2]["torch_threads"] == 3
+    assert messages[2]["usable_cores"] == len(os.sched_getaffinity(0))
 
 
 def test_the_columns_are_those_of_the_schema() -> None:
@@ -211,7 +223,7 @@ def test_texts_stacks_and_numbers_are_bounded_and_fit_their_datagrams() -> None:
 
 def test_a_full_message_of_samples_fits_its_datagram() -> None:
     sent = Sent()
-    schedule: Any = SimpleNamespace(read=lambda: (2**63 - 1,) * 6, close=lambda: None, cores={})
+    schedule: Any = SimpleNamespace(read=lambda: (2**63 - 1,) * 5, close=lambda: None, cores={})
     samples = ThreadSamples(WINDOW, 5, schedule, STEP_NS, lambda _: stack_of("f"))
     while not samples.is_over:
         samples.tick(samples.due, WINDOW["first_step"])
@@ -228,36 +240,16 @@ def test_the_kernels_account_of_this_thread() -> None:
     schedule = SchedulerFigures(threading.get_native_id(), None, clock=lambda: now[0] + next(times))
     first = schedule.read()
     sum(range(300_000))
-    assert schedule.read() == (None,) * 6, "it has just been read"
+    assert schedule.read() == (None,) * 5, "it has just been read"
     now[0] += EVERY_NS
     second = schedule.read()
     schedule.close()
     assert None not in first[:3]
     assert all(later > earlier for earlier, later in zip(first[::2][:2], second[::2][:2], strict=True))  # type: ignore[operator]
     assert first[3] is not None
-    assert first[5] is not None
-    assert first[5] > 1 << 20
     assert second[3] is None, "the sum over all threads is seldom made"
     now[0] += EVERY_NS
     assert schedule.read()[:2] == (None, None)
-
-
-@pytest.mark.parametrize(("statm", "pages"), [
-    ("5000 900 300 1 0 400 0\n", 600),
-    ("5000 900\n", None),
-    ("nonsense", None),
-    ("", None),
-])  # fmt: skip
-def test_its_own_memory_is_what_is_resident_without_what_it_shares(
-    tmp_path: Path, statm: str, pages: int | None
-) -> None:
-    for name, text in {"task/1/schedstat": "1 2 3", "statm": statm}.items():
-        (tmp_path / "self" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "self" / name).write_text(text)
-    schedule = SchedulerFigures(1, None, proc=str(tmp_path))
-    assert schedule.read()[5] == (None if pages is None else pages * os.sysconf("SC_PAGE_SIZE"))
-    schedule.close()
-    assert schedule.read() == (None,) * 6
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.summary import summarise
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
+from fleetprof_analyzer.trace.trace import Trace
 from fleetprof_api.report.rank_tables import KnownCause
 from fleetprof_api.report.report import Rank
 from fleetprof_api.samples import CodePlace, CollectionColumns, RankSamples, ThreadColumns
@@ -36,7 +37,6 @@ class WrittenLoop:
     looks: list[tuple[float, tuple[CodePlace, ...]]] = field(default_factory=list)
     collections_ms: list[tuple[float, float]] = field(default_factory=list)
     has_samples: bool = True
-    memory_ms: list[tuple[float, int]] = field(default_factory=list)  # bytes of the process, beside a look of the loop
 
     def __post_init__(self) -> None:
         for number in range(self.iterations):
@@ -87,8 +87,7 @@ class WrittenLoop:
     def samples(self) -> RankSamples | None:
         if not self.has_samples:
             return None
-        memory = dict(self.memory_ms)
-        looks = sorted([*self.looks, *((at, (TRAIN,)) for at in memory)], key=lambda look: look[0])
+        looks = sorted(self.looks, key=lambda look: look[0])
         places = list(dict.fromkeys(place for _, stack in looks for place in stack))
         stacks = list(dict.fromkeys(stack for _, stack in looks))
         return RankSamples(
@@ -96,9 +95,7 @@ class WrittenLoop:
             places=places,
             stacks=[[places.index(place) for place in stack] for stack in stacks],
             thread=ThreadColumns(
-                at_unix_ns=[_unix_ns(at) for at, _ in looks],
-                stack=[stacks.index(stack) for _, stack in looks],
-                own_memory_bytes=[memory.get(at) for at, _ in looks],
+                at_unix_ns=[_unix_ns(at) for at, _ in looks], stack=[stacks.index(stack) for _, stack in looks]
             ),
             collections=CollectionColumns(
                 start_unix_ns=[_unix_ns(at) for at, _ in self.collections_ms],
@@ -106,12 +103,15 @@ class WrittenLoop:
             ),
         )
 
+    def trace(self) -> Trace:
+        """As it is read."""
+        document = {"schemaVersion": 1, "baseTimeNanoseconds": BASE_NS, "traceEvents": self.events}
+        return read_trace(io.BytesIO(json.dumps(document).encode()), "trace.json", Problems())
+
     def rank(self) -> Rank:
         """As it is measured."""
-        document = {"schemaVersion": 1, "baseTimeNanoseconds": BASE_NS, "traceEvents": self.events}
-        trace = read_trace(io.BytesIO(json.dumps(document).encode()), "trace.json", Problems())
         summary = summarise(
-            trace, self.samples, rank_number=0, terms=RecordingTerms(), problems=(problems := Problems())
+            self.trace(), self.samples, rank_number=0, terms=RecordingTerms(), problems=(problems := Problems())
         )
         assert summary.rank is not None
         assert not summary.rank.lost, problems.entries("trace.json", 0)

@@ -17,14 +17,7 @@ PLACES = {
     "generator": [False, True],
 }
 STACKS = {"first": 0, "stacks": [[1, 0], [0]]}
-ROWS: dict[str, Any] = {
-    "at_unix_ns": [20, 10],
-    "stack": [1, 0],
-    **COUNTERS,
-    "involuntary_switches": [0, 0],
-    "own_memory_bytes": [None, 1],
-    **CORES,
-}
+ROWS: dict[str, Any] = {"at_unix_ns": [20, 10], "stack": [1, 0], **COUNTERS, "involuntary_switches": [0, 0], **CORES}
 COLLECTIONS = {"start_unix_ns": [30, 12], "duration_ns": [4, 5]}
 SAID = [("places", PLACES), ("stacks", STACKS), ("thread", ROWS)]
 
@@ -49,6 +42,11 @@ def test_samples_are_in_order_whatever_the_order_of_the_messages(order: Any) -> 
     assert (samples.thread.at_unix_ns, samples.thread.stack) == ([10, 20], [0, 1])
     assert (samples.thread.ran_ns, samples.thread.process_waited_ns) == ([2, 1], [8, None])
     assert (samples.usable_cores, samples.cpu_limit_millicores, samples.torch_threads) == (2, 1500, 1)
+
+
+def test_looks_at_memory_are_in_order() -> None:
+    held = recorded(("held", {"at_unix_ns": [9, 3], "own_bytes": [8192, 4096]})).held
+    assert (held.at_unix_ns, held.own_bytes) == ([3, 9], [4096, 8192])
 
 
 @pytest.mark.parametrize(
