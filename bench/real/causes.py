@@ -3,10 +3,11 @@
     python bench/real/causes.py [--only NAME]... [--times N] [--seconds S]
 
 Each program of `rank.causes.registry` (programs/causes) is captured N times at 12 iterations while it trains, as are
-programs that do the same without the cause. A capture counts where the cause is the first known one of the report, with
-a line of the program if samples can name one. Then each is run with its cause and without, in turns, and nothing of
-ours beside it (`pace.py`): the share of a step that leaving the cause out saves, beside the share that reports say.
-`off by` is how far the time of an iteration is that the share foretells from the one measured without the cause.
+programs that have a fault on one rank, and those that do the same without the cause. A capture counts where the cause
+is the first known one of the report, with a line of the program if samples can name one; of a fault on one rank, where
+the verdict names rank and cause. Then each is run with its cause and without, in turns, and nothing of ours beside it
+(`pace.py`): the share of a step that leaving the cause out saves, beside the share that reports say. `off by` is how
+far the time of an iteration is that the share foretells from the one measured without the cause.
 Nothing here is a test: what misses its target is printed.
 """
 
@@ -46,10 +47,11 @@ WITHOUT_LINE = ("garbage_collection", "repeated_reduction", "few_cores", "unused
 
 @dataclass(frozen=True)
 class Planted:
-    """A program, and the cause that it has; "" where it has none."""
+    """A program, and the cause that it has; "" where it has none. `rank`: the one that has it, None of all alike."""
 
     file: str
     cause: str = ""
+    rank: int | None = None
 
     @property
     def name(self) -> str:
@@ -80,7 +82,17 @@ class MeasuredPaces:
         return 1 - self.without_ns / self.with_cause_ns
 
 
-PROGRAMS = [*(Planted(kind.program, kind.name) for kind in KINDS), *map(Planted, HEALTHY)]
+@dataclass(frozen=True)
+class NamedCause:
+    """What a report says of the cause of lost time: the first known one, or the verdict's."""
+
+    cause: str
+    gain: float
+    file: str
+
+
+LATE = (Planted("causes/core_limited", "cpu_contention", rank=1),)
+PROGRAMS = [*(Planted(kind.program, kind.name) for kind in KINDS), *LATE, *map(Planted, HEALTHY)]
 
 
 def main() -> None:
@@ -161,14 +173,28 @@ def _measure_pace(program: Planted, fault: str, seconds: float) -> int | None:
     return None if line is None else int(line.split()[1])
 
 
+def _read_causes(program: Planted, report: Report) -> list[NamedCause]:
+    """What the report says of causes that all ranks have, or of the rank that has one."""
+    if program.rank is None:
+        known = [one for one in report.findings if one.measure == "ranks.causes"]
+        return [
+            NamedCause(one.kind, one.gain_permille / 1000, "" if one.place is None else one.place.file) for one in known
+        ]
+    found = report.stragglers
+    if found is None or found.verdict != "straggler" or found.ranks[0].rank != program.rank:
+        return []
+    return [NamedCause(str(found.ranks[0].cause), found.gain, "")]
+
+
 def _row(program: Planted, reports: list[Report], alone: MeasuredPaces | None = None) -> str:
-    known = [[one for one in report.findings if one.measure == "ranks.causes"] for report in reports]
-    right = [found[0] for found in known if found and found[0].kind == program.cause]
-    lines = [one for one in right if one.place is not None and one.place.file.endswith(f"{program.name}.py")]
-    others = sorted({one.kind for found in known for one in found} - {program.cause})
+    known = [_read_causes(program, report) for report in reports]
+    right = [found[0] for found in known if found and found[0].cause == program.cause]
+    lines = [one for one in right if one.file.endswith(f"{program.name}.py")]
+    others = sorted({one.cause for found in known for one in found} - {program.cause})
     count = len(right) if program.cause else sum(not found for found in known)
-    line = "-" if not program.cause or program.cause in WITHOUT_LINE else f"{len(lines)} of {len(right)}"
-    gains = sorted(one.gain_permille / 10 for one in right)
+    has_line = program.cause and program.rank is None and program.cause not in WITHOUT_LINE
+    line = f"{len(lines)} of {len(right)}" if has_line else "-"
+    gains = sorted(100 * one.gain for one in right)
     gain = f"{gains[0]:.0f} to {gains[-1]:.0f} %" if gains else "-"
     measured, off = "-", "-"
     if alone is not None:
