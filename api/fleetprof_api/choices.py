@@ -1,4 +1,4 @@
-"""What a request may choose among, for those who obey as well: a sidecar reads no request, and has no pydantic."""
+"""The choices of a request, for those who obey as well: a sidecar reads no request, and has no pydantic."""
 
 from enum import StrEnum
 from typing import Final

@@ -1,4 +1,4 @@
-"""What a user says of kernels that the built-in table does not know: a pattern of their names, and their class.
+"""A user's word on kernels that the built-in table does not know: a pattern of their names, and their class.
 
 Guarantees: a pattern is plain text with `*` for anything: matching takes no longer than looking for each of its pieces
 once, whatever it says; the first pattern that fits counts. Rules of the fields: `fleetprof_api.request` (a request, or

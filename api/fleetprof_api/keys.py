@@ -1,4 +1,4 @@
-"""Where everything lies in the object store (docs/design.md#the-object-store): the one place that knows the layout.
+"""The layout of the object store (docs/design.md#the-object-store): the one place that knows the layout.
 
     v1/<namespace>/<request uid>/request.json
                                  ledger.json
@@ -72,7 +72,7 @@ def samples_key(namespace: str, uid: str, rank: int) -> str:
 
 
 def summary_key(namespace: str, uid: str, rank: int) -> str:
-    """What the report needs of one rank, gzip: made by the analyzer, or beside the trainer where traces stay there."""
+    """The report's data of one rank, gzip: made by the analyzer, or beside the trainer where traces stay there."""
     return f"{request_prefix(namespace, uid)}ranks/{_rank(rank)}/summary.json.gz"
 
 
@@ -112,7 +112,7 @@ def fleet_timeline_key(namespace: str, uid: str) -> str:
 
 
 def workload_key(namespace: str, digest: str) -> str:
-    """What earlier captures of one workload cost, and when they were begun; no request has the uid `workloads`."""
+    """The cost of earlier captures of one workload, and their begins; no request has the uid `workloads`."""
     return f"{MAJOR}/{_checked(namespace, 'namespace')}/workloads/{_checked(digest, 'digest')}.json"
 
 

@@ -1,4 +1,4 @@
-"""What happened to every rank of a request, and why: the record a user reads when a capture is not whole.
+"""The end of every rank of a request, and why: the record a user reads when a capture is not whole.
 
 Guarantees: a rank's state only moves forward (`merge_entries` is commutative, associative and idempotent), so the hub
 can rebuild a ledger from any mixture of its own last copy and what sidecars restate, in any order. Every failed rank
@@ -75,7 +75,7 @@ class Canceller(StrEnum):
 
 
 class RecordingCost(msgspec.Struct, kw_only=True, frozen=True):
-    """What one recording took, as measured in the process: `RecordingCost` of hub.proto. 0: not known."""
+    """The memory that one recording took, as measured in the process: `RecordingCost` of hub.proto. 0: not known."""
 
     iterations: Annotated[int, Meta(description="training iterations in the window; 0 in a window by time")] = 0
     events: Annotated[int, Meta(description="events in the trace, of any kind")] = 0
@@ -88,7 +88,7 @@ class RecordingCost(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class TimeCost(msgspec.Struct, kw_only=True, frozen=True):
-    """What one recording did to the rank's training iterations: `TimeCost` of hub.proto. 0: not known."""
+    """The effect of one recording on the rank's training iterations: `TimeCost` of hub.proto. 0: not known."""
 
     iteration_before_ns: Annotated[int, Meta(description="median iteration before the recording")] = 0
     longest_before_ns: Annotated[
@@ -111,7 +111,7 @@ class TimeCost(msgspec.Struct, kw_only=True, frozen=True):
 
     @property
     def slowdown_percent(self) -> int:
-        """How much longer the recorded iterations took; 0 when that is not known, or they did not."""
+        """The percent that the recorded iterations took longer; 0 when that is not known, or they did not."""
         if not self.iteration_before_ns:
             return 0
         return max(0, 100 * (self.iteration_ns - self.iteration_before_ns) // self.iteration_before_ns)
@@ -145,7 +145,7 @@ class LedgerEntry(msgspec.Struct, kw_only=True, forbid_unknown_fields=False):
 
 
 class RecordingEstimate(msgspec.Struct, kw_only=True, frozen=True):
-    """What one iteration takes when it is recorded: `RecordingEstimate` of hub.proto. 0: not known."""
+    """The cost of one recorded iteration: `RecordingEstimate` of hub.proto. 0: not known."""
 
     events_per_iteration: int = 0
     memory_bytes_per_iteration: int = 0
@@ -153,7 +153,7 @@ class RecordingEstimate(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class CanaryVerdict(StrEnum):
-    """What became of a canary."""
+    """The end of a canary."""
 
     NONE = ""  # it has not ended
     NOT_NEEDED = "NotNeeded"  # there was none; the message says why
@@ -276,7 +276,7 @@ def _file(entry: LedgerEntry) -> tuple[int, str, int]:
 
 
 def _cost(cost: RecordingCost | None) -> tuple[int, ...]:
-    """What was measured last knows most: the peak and what remains come after the rest."""
+    """Merges costs, of which the last measurement knows most: the peak and what remains come after the rest."""
     if cost is None:
         return ()
     return (
@@ -290,7 +290,7 @@ def _cost(cost: RecordingCost | None) -> tuple[int, ...]:
 
 
 def _time(cost: TimeCost | None) -> tuple[int, ...]:
-    """What was measured last has seen the most iterations."""
+    """Merges costs in time, of which the last measurement has seen the most iterations."""
     return () if cost is None else tuple(reversed(msgspec.structs.astuple(cost)))
 
 

@@ -1,4 +1,4 @@
-"""What injection, sidecar and operator must agree on in a pod: names of labels, annotations, volumes and paths.
+"""The names that injection, sidecar and operator share in a pod: names of labels, annotations, volumes and paths.
 
 Guarantees: pure names; the socket directory's path fits beside Kineto's names into a socket address, and goes through
 no symbolic link (`/var/run` is one in most images, and libkineto compares paths as strings).
@@ -41,7 +41,7 @@ SAMPLES_LABEL: Final = "fleetprof.io/samples-per-iteration"
 
 
 def read_samples_per_iteration(labels: Mapping[str, str]) -> int | None:
-    """What SAMPLES_LABEL says; None where it says no number from 1 on."""
+    """The number of SAMPLES_LABEL; None where it says no number from 1 on."""
     text = labels.get(SAMPLES_LABEL, "")
     return (int(text) or None) if text.isascii() and text.isdecimal() and len(text) < 12 else None
 

@@ -69,7 +69,7 @@ def find_capture(captures: Sequence[StoredCapture], reference: str) -> StoredCap
 
 
 def _describe(capture: StoredCapture) -> str:
-    """What tells captures of one name apart: uid and when it was asked for."""
+    """The mark that tells captures of one name apart: uid and when it was asked for."""
     ledger = capture.ledger
     submission_time = ""
     if ledger.submitted_unix_ns > 0:

@@ -32,7 +32,7 @@ def check_key(key: str) -> str:
 
 
 def find_part_problem(parts: Sequence[UploadPart]) -> str:
-    """What is wrong with announced parts, as a sentence; empty when nothing is."""
+    """The fault of announced parts, as a sentence; empty when nothing is."""
     if not 1 <= len(parts) <= MAX_PARTS:
         return f"an upload has 1 to {MAX_PARTS} parts, got {len(parts)}"
     for number, part in enumerate(parts, 1):
@@ -52,7 +52,7 @@ def check_parts(parts: Sequence[UploadPart]) -> None:
 
 
 def find_write_problem(data: UploadPart) -> str:
-    """What is wrong with an object that is to be written at once, as a sentence; empty when nothing is."""
+    """The fault of an object that is to be written at once, as a sentence; empty when nothing is."""
     if not 0 <= data.size_bytes <= MAX_WRITE_BYTES:
         return f"an object written at once has 0 to {MAX_WRITE_BYTES} bytes, got {data.size_bytes}"
     if len(data.sha256) != 32:

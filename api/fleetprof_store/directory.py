@@ -156,7 +156,7 @@ class DirectoryStore:
         return Grant(upload_id, grants, expires_s * 1_000_000_000)
 
     def check_grant(self, key: str, query: Mapping[str, str]) -> SignedPart:
-        """What the URL of a PUT permits. Raises GrantRefused when it was not signed here or has expired."""
+        """Reads the permission in the URL of a PUT. Raises GrantRefused when it was not signed here or has expired."""
         return self._signer.check(key, query, self._clock())
 
     def receive(self, part: SignedPart) -> PartWriter:

@@ -1,4 +1,4 @@
-"""Where local mode keeps its results: the part of the state directory that whoever reads reports needs to know.
+"""The place of local mode's results: the part of the state directory that whoever reads reports needs to know.
 
 Guarantees: only reads; a state directory that is not there, or whose `store.json` is damaged, has the default store.
 """
@@ -24,7 +24,7 @@ def usual_state_path() -> Path:
 
 
 def default_store(state: Path) -> Path:
-    """Where captures lie when nothing else was said."""
+    """The default place of captures."""
     return state / "store"
 
 

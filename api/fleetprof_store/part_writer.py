@@ -55,7 +55,7 @@ class PartWriter:
 
 
 def part_path(folder: Path, number: int) -> Path:
-    """Where a part lies in the folder of its upload. Raises GrantRefused."""
+    """The path of a part in the folder of its upload. Raises GrantRefused."""
     if not 1 <= number <= MAX_PARTS:
         raise GrantRefused(f"part numbers are 1 to {MAX_PARTS}, got {number}")
     return folder / f"part-{number:05d}"

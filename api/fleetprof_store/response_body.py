@@ -1,4 +1,4 @@
-"""What a store sends back, as a stream of bytes like any other."""
+"""The answer of a store, as a stream of bytes like any other."""
 
 import io
 from collections.abc import Callable

@@ -22,7 +22,7 @@ class GrantRefused(FleetprofError):
 
 @dataclass(frozen=True, slots=True)
 class SignedPart:
-    """What a grant's URL permits: these bytes, as this part of this upload."""
+    """The permission of a grant's URL: these bytes, as this part of this upload."""
 
     key: str
     upload_id: str
@@ -52,7 +52,7 @@ class PartSigner:
         return f"{URL_PATH}{quote(part.key)}?{urlencode(query)}"
 
     def check(self, key: str, query: Mapping[str, str], now_unix_ns: int) -> SignedPart:
-        """What the URL of a PUT permits. Raises GrantRefused when it was not signed here or has expired."""
+        """Reads the permission in the URL of a PUT. Raises GrantRefused when it was not signed here or has expired."""
         try:
             part = SignedPart(
                 key, query["upload"], int(query["part"]), int(query["size"]), bytes.fromhex(query["sha256"])

@@ -1,4 +1,4 @@
-"""What the shell completes where a job or a capture is named: those that this machine's state directory knows.
+"""The shell's completion of jobs and captures: those that this machine's state directory knows.
 
 Guarantees: reads files of the state directory only, so that a press of Tab waits for no network: captures in S3 are not
 offered; what cannot be read completes to nothing, without a word.

@@ -1,4 +1,4 @@
-"""What the exit code of `fleetprof` says, so that scripts need not read text. docs/cli.md holds the same table.
+"""The meaning of the exit code of `fleetprof`, so that scripts need not read text. docs/cli.md holds the same table.
 
 Guarantees: `fleetprof run` is the exception: it ends with the code of the command that it ran.
 """

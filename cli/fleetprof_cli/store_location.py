@@ -14,7 +14,7 @@ __all__ = ["StoreLocation", "open_store", "parse_store"]
 
 
 def parse_store(text: str, s3_endpoint: str) -> StoreLocation:
-    """What `--store` and `--s3-endpoint` mean. Raises ValueError with the rule."""
+    """The store that `--store` and `--s3-endpoint` mean. Raises ValueError with the rule."""
     location = parse_location(text)
     if not s3_endpoint:
         return location

@@ -1,1 +1,1 @@
-"""What follows from the types of a request, as text: see crds/generate.py, which writes it."""
+"""The documents that follow from the types of a request, as text: see crds/generate.py, which writes it."""

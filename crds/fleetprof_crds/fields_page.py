@@ -1,4 +1,4 @@
-"""What the page about a kind says of its fields: the rules between them, and each with its own rule and its meaning."""
+"""The page of a kind about its fields: the rules between them, and each with its own rule and its meaning."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final

@@ -67,7 +67,7 @@ def _resolve(node: Schema, types: dict[str, Schema]) -> Schema:
 
 
 def _default(node: Schema) -> Any:
-    """What the API server fills in: nothing for an empty list, {} for an object, whose fields have their defaults."""
+    """The API server's default: nothing for an empty list, {} for an object, whose fields have their defaults."""
     match node.get("default"):
         case []:
             return None

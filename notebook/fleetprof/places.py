@@ -1,4 +1,4 @@
-"""Where the traces of a report lie: in a folder, or in an object store.
+"""The place of a report's traces: in a folder, or in an object store.
 
 Guarantees: a trace is named by its `source` in the report, and a source that would leave its folder is refused; only
 reads.

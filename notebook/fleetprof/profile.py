@@ -1,4 +1,4 @@
-"""What `fleetprof.load` returns: one report, its tables, and the way to its traces.
+"""The result of `fleetprof.load`: one report, its tables, and the way to its traces.
 
 Guarantees: it shows the report's answer first; nothing is computed anew: every number is the report's; text of traces
 is shown without control characters, and as text in a notebook.
@@ -34,7 +34,7 @@ class Profile:
 
     @property
     def findings(self) -> Any:
-        """What is worth doing, the largest gain first: a DataFrame, docs/tables.md#findings."""
+        """The findings, the largest gain first: a DataFrame, docs/tables.md#findings."""
         return self.tables["findings"]
 
     @property

@@ -65,7 +65,7 @@ class Tables(Mapping[str, Any]):
         return f"<table><tr><th>table</th><th>rows</th><th>what it holds</th></tr>{rows}</table>"
 
     def rows(self, name: str) -> int:
-        """How many rows a table has."""
+        """The number of rows of a table."""
         layout = self._layouts[name]
         return len(columns_of(self._report, layout)[layout.columns[0].name])
 

@@ -27,7 +27,7 @@ _EXIT_CODES: Final = "0 all is well; 1 it is not; 2 wrong settings"
 
 
 def judge(before: Json | None, now: Json, owner: str) -> str:
-    """What is wrong by a Lease as it is and as it was some seconds ago; "" when nothing is."""
+    """The fault that shows by a Lease as it is and as it was some seconds ago; "" when nothing is."""
     holder = read_holder(now)
     if holder is None:
         return "no operator serves: its /readyz and its log say what it waits for"

@@ -1,4 +1,4 @@
-"""How the operator itself is: whether it stalls, and whether its store works; for probes, metrics and its Lease.
+"""The health of the operator itself: whether it stalls, and whether its store works; for probes, metrics and its Lease.
 
 Guarantees: readiness follows from what concerns every tenant alike. A request whose status nobody can write is told,
 and is no reason: one team's policy could else take the hub from all.
@@ -48,7 +48,7 @@ class Health(Collector):
         return ""
 
     def find_trouble(self) -> str:
-        """What people should know who ask how the operator is; "" when all is well."""
+        """The trouble of the operator, for people who ask; "" when all is well."""
         queue_age_s = self._count_queue_age_s()
         store, stall = self._store.trouble, self.find_stall()
         sentences = [
@@ -59,7 +59,7 @@ class Health(Collector):
         return "; ".join(filter(None, sentences))
 
     def collect(self) -> Iterator[Metric]:
-        """What is told at each scrape. A replica that stands by neither holds a Lease nor uses the store."""
+        """The figures of each scrape. A replica that stands by neither holds a Lease nor uses the store."""
         yield GaugeMetricFamily("fleetprof_operator_serves", "Whether this replica serves.", value=self.serves)
         lag_s = max(self._lags_s)
         yield GaugeMetricFamily("fleetprof_event_loop_lag_seconds", "Its longest pause within a minute.", value=lag_s)

@@ -1,4 +1,4 @@
-"""What the operator's processes add to the log that all our processes write (fleetprof_api.process.log).
+"""The additions of the operator's processes to the log that all our processes write (fleetprof_api.process.log).
 
 Guarantees: kopf's own lines name the request that they are about, with the same keys as ours; the audit log is written
 whatever the level; other people's loggers say only what is wrong.

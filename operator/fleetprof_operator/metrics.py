@@ -1,4 +1,4 @@
-"""What the operator tells Prometheus. docs/metrics.md lists all of it; a test holds the two to each other.
+"""The operator's metrics for Prometheus. docs/metrics.md lists all of it; a test holds the two to each other.
 
 Guarantees: label sets are bounded by this file and by the contract's enumerations, never by names of users' objects.
 Source: prometheus-client.

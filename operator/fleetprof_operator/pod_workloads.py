@@ -1,4 +1,4 @@
-"""What owns a pod, by its metadata at the API server: a sidecar's word for it could be a colleague's job.
+"""The owner of a pod, by its metadata at the API server: a sidecar's word for it could be a colleague's job.
 
 Guarantees: asked once for each pod, a few at a time; a pod of another uid, or one that cannot be read now, has no
 workload, and its telemetry is its own. Rights that this uses: get pods.

@@ -142,7 +142,7 @@ class Operator:
 
     @property
     def relay(self) -> Relay | None:
-        """What hands callers on, while this process stands by."""
+        """The relay that hands callers on, while this process stands by."""
         return None if self._standby is None else self._standby.relay
 
     async def run(self, stop: asyncio.Event) -> None:

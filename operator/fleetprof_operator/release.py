@@ -49,7 +49,7 @@ class Release:
 
     @property
     def finalizer(self) -> str:
-        """What keeps its requests."""
+        """The finalizer of its requests."""
         return choose_finalizer(namespaced=bool(self.namespaces))
 
     @property
@@ -58,7 +58,7 @@ class Release:
         return select_jobs(self.owner.partition("/")[2])
 
     def owns(self, body: Json) -> bool:
-        """Whether it has begun this request."""
+        """Tells whether it has begun this request."""
         owner = (body.get("status") or {}).get("owner")
         return bool(owner == self.owner if owner else self.finalizer in (body["metadata"].get("finalizers") or ()))
 
@@ -86,7 +86,7 @@ async def release(cluster: Cluster, ours: Release, *, patience_s: float = PATIEN
 
 
 async def _remove_jobs(cluster: Cluster, path: str, selector: str) -> None:
-    """Those that run make reports of requests that have ended; the others would stay until their time is over."""
+    """Removes the Jobs that make reports of ended requests; the others would stay until their time is over."""
     for job in (await cluster.list(path, {"labelSelector": selector}, metadata_only=True))[0]:
         try:
             await cluster.delete(f"{path}/{job['metadata']['name']}")

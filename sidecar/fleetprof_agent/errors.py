@@ -1,4 +1,4 @@
-"""What becomes of an exception inside our code: ours goes no further, one of the job's passes.
+"""Handles an exception inside our code: ours goes no further, one of the job's passes.
 
 A signal handler of the job may run between any two instructions of its main thread, ours included, and raise: a time
 limit, a pre-emption. So may whoever raises in a thread from outside (PyThreadState_SetAsyncExc).
@@ -43,7 +43,7 @@ def pass_on(error: BaseException) -> None:
 
 
 def _is_handler(frame: Any, interrupted: Any) -> bool:
-    """Whether it was called as handlers are: with the frame that it interrupted."""
+    """Tells whether it was called as handlers are: with the frame that it interrupted."""
     code = frame.f_code
     count = code.co_argcount + bool(code.co_flags & 0x04)  # inspect.CO_VARARGS
     # Keyword-only arguments stand between the others and *args.
@@ -63,7 +63,7 @@ def _is_of_the_job(module: str) -> bool:
 
 
 def _is_known(path: str) -> bool:
-    """Whether it is a file of ours, or of Python's own library."""
+    """Tells whether it is a file of ours, or of Python's own library."""
     return path.startswith(_OURS) or (path.startswith(_PYTHONS) and "-packages" not in path)
 
 

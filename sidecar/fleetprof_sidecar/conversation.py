@@ -1,4 +1,4 @@
-"""What this sidecar says to the hub, and who takes what the hub says: the sidecar's side of `hub.link`."""
+"""This sidecar's words to the hub, and the takers of the hub's: the sidecar's side of `hub.link`."""
 
 import socket
 import time

@@ -1,4 +1,4 @@
-"""What keeps the job from being captured whatever is asked: said in the log, where `fleetprof run` reads it.
+"""Obstacles to any capture of the job: said in the log, where `fleetprof run` reads it.
 
 A line that says so has the sentence as its key `obstacle`. Guarantees: each sentence is said once.
 """
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class Obstacles:
-    """Those that were said; `host`: the node's name, where the own one is a pod's."""
+    """The obstacles that were said; `host`: the node's name, where the own one is a pod's."""
 
     def __init__(self, host: str = "") -> None:
         self._host = host or socket.gethostname()

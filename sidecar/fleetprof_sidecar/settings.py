@@ -22,7 +22,7 @@ _LEAST_SPOOL_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodOwner:
-    """What the pod belongs to, e.g. batch/v1, Job, llama."""
+    """The owner of the pod, e.g. batch/v1, Job, llama."""
 
     api_version: str
     kind: str

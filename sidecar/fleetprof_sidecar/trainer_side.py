@@ -71,5 +71,5 @@ class TrainerSide:
 
     @property
     def counters(self) -> dict[str, Counter[str]]:
-        """What was refused, lost or wrong, by where it was seen: kineto, agents, table."""
+        """Counts of what was refused, lost or wrong, by where it was seen: kineto, agents, table."""
         return {"kineto": self._kineto.counters, "agents": self._agents.counters, "table": self.table.counters}

@@ -101,7 +101,7 @@ class MemoryStore:
         return Grant(upload_id, grants, expires)
 
     def receive(self, url: str, data: bytes) -> str:
-        """What a server's PUT does: takes one part's bytes, returns its ETag. Raises StoreError on any difference."""
+        """Acts as a server's PUT: takes one part's bytes, returns its ETag. Raises StoreError on any difference."""
         upload_id, _, number = url.removeprefix("memory://upload/").partition("/")
         with self._lock:
             upload = self._uploads.get(upload_id)
@@ -129,14 +129,14 @@ class MemoryStore:
         return self._sign(what, lifetime_s, {"Content-Length": str(data.size_bytes)})
 
     def fetch(self, url: str) -> bytes:
-        """What a server's GET does. Raises StoreError, NotFound."""
+        """Acts as a server's GET. Raises StoreError, NotFound."""
         verb, key, *_ = self._signed(url)
         if verb != "read":
             raise StoreError("this address is not for reading", retryable=False)
         return self.get(key)
 
     def write(self, url: str, data: bytes) -> None:
-        """What a server's PUT of a whole object does. Raises StoreError on any difference."""
+        """Acts as a server's PUT of a whole object. Raises StoreError on any difference."""
         verb, key, *terms = self._signed(url)
         if verb != "write" or terms != [str(len(data)), hashlib.sha256(data).hexdigest()]:
             raise StoreError("these are not the bytes that were signed", retryable=False)

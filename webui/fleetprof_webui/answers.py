@@ -21,7 +21,7 @@ def answer(model: Model, *, cache: str = "no-store") -> Response:
 
 
 def describes(model: type[Model], *, media_type: str = "application/json") -> dict[str, Any]:
-    """What a route's decorator needs, so that OpenAPI says what it answers."""
+    """The arguments of a route's decorator, so that OpenAPI says what it answers."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     return {
         "response_model": None,

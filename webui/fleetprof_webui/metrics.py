@@ -1,4 +1,4 @@
-"""What the service counts about itself. Guarantees: no name of a person, a namespace or a capture."""
+"""The service's metrics of itself. Guarantees: no name of a person, a namespace or a capture."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 

@@ -1,4 +1,4 @@
-"""What the routes work with: the store, the catalog, who may, and the door to captures."""
+"""The objects that the routes work with: the store, the catalog, who may, and the door to captures."""
 
 from dataclasses import dataclass
 from typing import Annotated, Protocol, cast
@@ -27,7 +27,7 @@ class CaptureRequests(Protocol):
     """Asks for captures in the person's name. All raise CaptureCallRefused."""
 
     async def check(self, yaml: str, namespace: str) -> CaptureCheck:
-        """Whether a ProfileRequest would be taken, as far as can be known; asks for nothing."""
+        """Tells whether a ProfileRequest would be taken, as far as can be known; asks for nothing."""
 
     async def submit(self, yaml: str, namespace: str) -> CaptureAnswer:
         """Asks for the capture of a ProfileRequest; `namespace` "" is that of the document."""

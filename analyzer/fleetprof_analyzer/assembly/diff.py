@@ -13,7 +13,7 @@ from fleetprof_analyzer.words.methods import METHOD_OF_COMPARISON
 
 
 def compare(before: Report, after: Report) -> Diff:
-    """What differs between two reports of a job."""
+    """The differences between two reports of a job."""
     found = find_changes(before, after)
     return msgspec.structs.replace(
         found.diff,

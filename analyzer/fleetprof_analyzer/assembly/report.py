@@ -149,7 +149,7 @@ def _list_ranks(summaries: Sequence[RankSummary]) -> list[Rank]:
 
 
 def measure_start(ranks: Sequence[Rank], asked_first_step: int | None) -> StartSkew:
-    """How the windows line up: spread of the starts, and whether the first iteration is the same one."""
+    """Compares the windows: spread of the starts, and whether the first iteration is the same one."""
     starts = [rank.start_ns for rank in ranks if rank.time_origin == "unix"]
     same: bool | None = None
     verified_by: Literal["agent_steps", "profiler_steps", "none"] = "none"

@@ -1,4 +1,4 @@
-"""What a fault of a measure over all ranks costs: its section, with a reason, and never the report.
+"""A fault of a measure over all ranks costs its section, with a reason, and never the report.
 
 Guarantees: whatever a measure raises is told as a problem, except for want of memory.
 """
@@ -24,7 +24,7 @@ class ReportSections:
         self.problems: list[Problem] = []
 
     def find(self, section: str, measure: Callable[[], T]) -> Found[T]:
-        """What `measure` finds. Raises MemoryError."""
+        """The findings of `measure`. Raises MemoryError."""
         try:
             return Found((measure(),))
         except MemoryError:

@@ -1,4 +1,4 @@
-"""How long one trace may keep a processor busy: a small file can be made to cost its reader minutes.
+"""The limit for which one trace may keep a processor busy: a small file can be made to cost its reader minutes.
 
 Guarantees: counts CPU time of this process, so that a busy machine refuses nothing; what passes it raises
 `LimitExceeded` where it is, in reading or in any measure, within a second. Where the interpreter delivers no signals to

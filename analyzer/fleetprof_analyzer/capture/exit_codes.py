@@ -1,4 +1,4 @@
-"""What the exit code of `fleetprof-analyzer` says, for the Job's podFailurePolicy. docs/analyzer.md has the same table.
+"""The meaning of the exit code of `fleetprof-analyzer`, for the Job's podFailurePolicy; docs/analyzer.md has the table.
 
 Guarantees: a code that another try cannot change is never the code of something that it can.
 """

@@ -1,4 +1,4 @@
-"""How much memory this process may take, and what that means for the traces it reads.
+"""The memory that this process may take, and its meaning for the traces it reads.
 
 Guarantees: never raises; without a limit that can be read, the defaults of `TraceLimits` hold.
 """

@@ -1,4 +1,4 @@
-"""What was asked, from request.json and ledger.json, in the report's words.
+"""The request, from request.json and ledger.json, in the report's words.
 
 Guarantees: a request that cannot be read is an empty one, and costs its words only; works without pydantic (the
 analyzer's image has none).
@@ -56,7 +56,7 @@ def asked_kernel_classes(request: ProfileRequest | None) -> list[KernelClass]:
 
 
 def sends_chosen_traces(request: ProfileRequest | None) -> bool:
-    """Whether the store gets the traces of the ranks that the report chooses, once it is made (`traces: Auto`)."""
+    """Tells if the store gets the traces of the ranks that the report chooses, once it is made (`traces: Auto`)."""
     return request is not None and request.spec.traces == "Auto"
 
 

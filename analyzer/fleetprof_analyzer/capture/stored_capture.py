@@ -63,7 +63,7 @@ class CaptureInputs:
 
 
 def read_capture(store: Store, namespace: str, uid: str) -> CaptureInputs:
-    """What the store holds of a capture. Raises StoreError; ValueError for a name that cannot be."""
+    """Reads all that the store holds of a capture. Raises StoreError; ValueError for a name that cannot be."""
     problems: list[Problem] = []
     ledger = _read_ledger(store, namespace, uid, problems)
     profile_request = read_request(get_if_there(store, keys.request_key(namespace, uid)))

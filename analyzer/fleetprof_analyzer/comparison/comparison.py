@@ -45,7 +45,7 @@ class Compared:
 
 
 def find_changes(before: Report, after: Report) -> Compared:
-    """What differs between two reports of a job."""
+    """The differences between two reports of a job."""
     runs = choose_runs(before, after)
     if runs.obstacles:
         refused = Diff(
@@ -140,7 +140,7 @@ def _compare_measures(before: IterationSamples, after: IterationSamples, devices
 
 
 def _whole(name: str, length: float, devices: int, before: IterationSamples) -> float:
-    """What a measure is a part of: the iteration, times devices for device time; of an energy the energy itself."""
+    """The whole of a measure: the iteration, times devices for device time; of an energy the energy itself."""
     if MEASURES[name][0] != "ns":
         return float(before.values[name].mean())
     return length * devices if name.startswith(PARTS) else length

@@ -1,4 +1,4 @@
-"""What forbids a comparison of two reports, or may explain a change by itself: the facts of each, before its sentence.
+"""Facts that forbid a comparison of two reports, or may explain a change by themselves, before their sentences.
 
 Guarantees: frozen; holds no sentence. `fleetprof_analyzer.words.comparison` says it.
 """
@@ -40,7 +40,7 @@ class FewShared:
 
 
 class Property(Enum):
-    """What must be the same in both runs."""
+    """A property that must be the same in both runs."""
 
     WORLD_SIZE = auto()
     DEVICE = auto()

@@ -121,7 +121,7 @@ def _contradictions(before: Report, after: Report, runs: Runs) -> list[Obstacle]
 
 
 def _values(ranks: Sequence[Rank], read: Callable[[Rank], object]) -> list[str]:
-    """What is known of these ranks, each value once."""
+    """The known values of these ranks, each once."""
     return sorted({str(value) for rank in ranks if (value := read(rank)) is not None})
 
 

@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Of m measures: mean after − mean before, its interval, and the chance of such a table without a change.
+    """The differences of m measures: mean after − mean before, interval, chance of such a table without a change.
 
     Shapes (m,). Intervals and `p` hold for all measures together.
     """

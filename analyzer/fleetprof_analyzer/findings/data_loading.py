@@ -124,7 +124,7 @@ def _find_place(ranks: Sequence[Rank], times_ns: Sequence[int]) -> PlaceInCode |
 
 
 def _find_silent_place(rank: Rank) -> PlaceInCode | None:
-    """Of a rank whose batches come from a plain generator, where no stage is the loader's: the line of its silence."""
+    """The line where a rank is silent whose batches come from a plain generator, so that no stage is the loader's."""
     longest = find_longest_silence([rank])
     if longest is None or add_stage(rank, _KIND) or 2 * longest.time_ns < (rank.data_loading_ns or 0):
         return None

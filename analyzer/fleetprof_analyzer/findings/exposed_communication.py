@@ -174,7 +174,7 @@ def judge_exposed(
 
 
 def _mean_bytes(rows: Sequence[CommunicationStatistics], iterations: int) -> float | None:
-    """Of the collectives that buckets or units fill; None where most time has no size, or no larger ones could be."""
+    """The mean size of collectives that buckets or units fill; None if most have no size or none could be larger."""
     bucketed = [row for row in rows if row.kind in _BUCKETED]
     known = [(row.message_bytes, row.count, row.total_ns) for row in bucketed if row.message_bytes is not None]
     whole, calls = sum(row.total_ns for row in rows), sum(count for _, count, _ in known)

@@ -164,7 +164,7 @@ def _numbers(rank: Rank, found: LongIterations) -> set[int]:
 
 
 def _longer_ns(rank: Rank, found: LongIterations, numbers: set[int]) -> int:
-    """What these iterations take longer than the others; of devices, for how much longer they are idle."""
+    """The time that these iterations take longer than the others; of devices, for how much longer they are idle."""
     chosen = [one for one in rank.iterations if one.index in numbers]
     if rank.kind == "cpu":
         return sum(one.duration_ns - found.usual_ns for one in chosen)

@@ -1,4 +1,4 @@
-"""What the capture cost the job: iteration times before, during and after it (docs/measures.md#capture-cost).
+"""The cost of the capture for the job: iteration times before, during and after it (docs/measures.md#capture-cost).
 
 A job's iteration time is the median over its ranks, since training steps in common. Guarantees: deterministic (fixed
 seed); no number without enough iterations behind it; how intervals are made is `words.methods`' to say.

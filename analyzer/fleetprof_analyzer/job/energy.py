@@ -61,7 +61,7 @@ def _figures(number: int, rank: Rank) -> GpuFigures:
 
 
 def _find_samples(ranks: Sequence[Rank]) -> int | None:
-    """What the label says, where all pods that have it say the same, and all ranks of the job are in the sum."""
+    """The label's number, where all pods that have it say the same, and all ranks of the job are in the sum."""
     declared = {rank.samples_per_iteration for rank in ranks if rank.samples_per_iteration is not None}
     whole = all(rank.world_size in (None, len(ranks)) for rank in ranks)
     return declared.pop() if len(declared) == 1 and whole else None

@@ -39,7 +39,7 @@ def group_equal_work(ranks: Sequence[tuple[int, str, Sequence[KernelGroup]]]) ->
 
 
 def _is_same(work: _Work, other: _Work) -> bool:
-    """Whether counts are alike, each weighed with the mean time of its kernel."""
+    """Tells whether counts are alike, each weighed with the mean time of its kernel."""
     different = whole = 0.0
     for name in work.keys() | other.keys():
         count, total_ns = work.get(name, (0, 0))

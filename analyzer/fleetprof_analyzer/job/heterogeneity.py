@@ -1,4 +1,4 @@
-"""How far ranks differ: each measure as a table of ranks and iterations, with a box plot (docs/measures.md).
+"""Differences between ranks: each measure as a table of ranks and iterations, with a box plot (docs/measures.md).
 
 Guarantees: pure; integers only; at most `MOST_CELLS` values per table whatever the number of iterations, while the
 boxes are made of all of them; GPU and CPU-only ranks are never in one table.

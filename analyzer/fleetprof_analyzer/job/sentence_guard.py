@@ -27,6 +27,6 @@ class SentenceGuard:
     more: bool = False
 
     def allows(self, figure: float, whole: float) -> bool:
-        """Whether the figure justifies the sentence."""
+        """Tells whether the figure justifies the sentence."""
         have, least = 1000 * figure, self.least_permille * whole
         return whole > 0 and (have > least if self.more else have >= least)

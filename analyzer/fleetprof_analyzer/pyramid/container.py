@@ -19,7 +19,7 @@ _LEVEL: Final = 1
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a compressed block lies in the body, and what must be true of it. Offsets count from the body's start."""
+    """The place of a compressed block in the body, with its checks. Offsets count from the body's start."""
 
     offset: int = 0
     length: int = 0

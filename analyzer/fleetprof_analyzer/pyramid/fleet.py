@@ -115,7 +115,7 @@ def write_fleet(report: Report, files: Mapping[int, int], courses: Mapping[str, 
 
 
 def _find_shifts(ranks: Sequence[Rank]) -> list[int]:
-    """What to add to the times of each rank: 0, or what brings the ends of its iterations to those of the others.
+    """The time to add to those of each rank: 0, or what brings the ends of its iterations to those of the others.
 
     Clocks of machines may be seconds apart, and then no two ranks would be in one view. A shift below the length of an
     iteration may be true lateness, and is left.
@@ -157,7 +157,7 @@ def _cells(number: int, rank: Rank, origin: int, most: int) -> list[tuple[int, .
 
 
 def _count_moments(ranks: Sequence[Rank], courses: Mapping[str, bytes]) -> list[int]:
-    """How many moments each iteration of a rank has in its course, 0 where that is not one of its iterations."""
+    """The number of moments of each iteration in a rank's course, 0 where that is not one of its iterations."""
     counts, total = [], 0
     for number, rank in enumerate(ranks):
         course = courses.get(rank.source, b"")

@@ -1,4 +1,4 @@
-"""What the header of a timeline file says (docs/timeline-format.md): the one place for its names.
+"""The header of a timeline file (docs/timeline-format.md): the one place for its names.
 
 All times are ns from the file's `origin_ns`, which is a text because it passes what JavaScript's numbers hold.
 """

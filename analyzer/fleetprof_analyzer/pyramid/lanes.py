@@ -90,7 +90,7 @@ def _by_depth(rows: Positions, start: Int64s, duration: Int64s) -> tuple[Positio
 
 
 def _count_open(start: Int64s, duration: Int64s) -> Depths:
-    """How many of the rows before each are still there, `MOST_DEPTH` at most; starts are sorted.
+    """The number of rows before each that are still there, `MOST_DEPTH` at most; starts are sorted.
 
     That is as deep as it lies where rows nest. What takes no time is drawn all the same, and has its place.
     """

@@ -72,7 +72,7 @@ def classify(
 
 
 def _class_on_host(name: str, *, devices: bool) -> int:
-    """Of a row of the host: where the rank has a device, its work is there, and the host only leads to it."""
+    """Classifies a row of the host: where the rank has a device, its work is there, and the host only leads to it."""
     if is_data_loading(name):
         return _LOADING
     if stage_names.OPTIMIZER_STEP.search(name) or stage_names.ZERO_GRAD.search(name):

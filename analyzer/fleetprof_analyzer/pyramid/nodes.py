@@ -127,7 +127,7 @@ def _bare(iterations: IterationColumns, stages: StageColumns) -> npt.NDArray[np.
 
 
 def _runs(start: Int64s, duration: Int64s, begins: Int64s, ends: Int64s) -> Positions:
-    """Where the rows of a lane within each iteration begin and end, shape (iterations, 2)."""
+    """The begin and end of a lane's rows within each iteration, shape (iterations, 2)."""
     from_, to = np.searchsorted(start, begins), np.searchsorted(start, ends)
     # Rows of a lane do not overlap, so that only the last one can go on behind the iteration.
     last = np.maximum(to - 1, 0)
@@ -222,7 +222,7 @@ def _below(
     duration: Int64s,
     track: Int32s,
 ) -> npt.NDArray[np.uint32]:
-    """How many rows begin in each node: on its own thread, or on all of `threads` in iterations and stages."""
+    """The number of rows that begin in each node: on its thread, or on all of `threads` in iterations and stages."""
     counts = np.zeros(len(start), np.int64)
     bounds = find_lanes(rows.lane, rows.lanes)
     for thread in threads:

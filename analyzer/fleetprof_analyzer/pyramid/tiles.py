@@ -104,13 +104,13 @@ def _borders(start: Int64s) -> Int64s:
 
 
 def find_lanes(lane: LaneNumbers, lanes: int) -> Positions:
-    """Where the rows of each lane begin, and the last ones end; shape (lanes + 1,)."""
+    """The positions at which the rows of each lane begin, and the last ones end; shape (lanes + 1,)."""
     # In the column's own type, or all of it would be converted for the search.
     return np.append(np.searchsorted(lane, np.arange(lanes).astype(lane.dtype)), len(lane))
 
 
 def _cut(lane: LaneNumbers, start: Int64s, borders: Int64s, lanes: int) -> Positions:
-    """Where the rows of each lane and tile begin, and the lane's last ones end; shape (lanes, tiles + 1)."""
+    """Positions where the rows of each lane and tile begin, and the lane's last ones end; shape (lanes, tiles + 1)."""
     ends = find_lanes(lane, lanes)
     cuts = np.empty((lanes, len(borders) + 1), np.intp)
     for number, (first, last) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
@@ -129,7 +129,7 @@ def _order(cuts: Positions) -> tuple[Positions, Positions]:
 
 
 def _carried(cuts: Positions, start: Int64s, duration: Int64s, borders: Int64s) -> Sequence[Positions]:
-    """Of each tile the positions of the rows that began before it and end behind its start, by lane."""
+    """The positions, for each tile, of the rows that began before it and end behind its start, by lane."""
     before = cuts[:, :-1] - 1
     there = before >= cuts[:, :1]
     before = np.where(there, before, 0)

@@ -1,4 +1,4 @@
-"""What is measured of every iteration of a rank, by name: the rows of tables over ranks, and of comparisons.
+"""The measures of every iteration of a rank, by name: the rows of tables over ranks, and of comparisons.
 
 Guarantees: pure; one value per iteration of the rank, None where it is not known.
 """

@@ -38,7 +38,7 @@ NO_PAUSES: Final[Union] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 @dataclass(frozen=True, slots=True)
 class RecordingTerms:
-    """How the recording was to begin: "step" with its first step, "time" (anywhere in an iteration), or not known.
+    """The begin of the recording as ordered: "step" with its first step, "time" (anywhere in an iteration), not known.
 
     `iterations` is how many were asked for, None where a length of time was, or nothing is known. `kernel_classes` are
     the user's own, before the table of `classes`; `iteration_range` is the name of the range that bounds an iteration,
@@ -61,7 +61,7 @@ class RecordingTerms:
 
 @dataclass(frozen=True, slots=True)
 class Iterations:
-    """What was found; `first_step` is the first complete optimizer step, in KinetoStepTracker's count."""
+    """The iterations found; `first_step` is the first complete optimizer step, in KinetoStepTracker's count."""
 
     iterations: list[Iteration] = field(default_factory=list)
     marks: IterationMarks = "none"
@@ -240,7 +240,7 @@ def behind_pauses(start_ns: int, end_ns: int, pauses: Union) -> tuple[int, int]:
 
 
 def _recording_start(trace: Trace, marks: _Marks) -> int:
-    """Where the first iteration begins: where Kineto began to record, else the first row of the thread."""
+    """The begin of the first iteration: where Kineto began to record, else the first row of the thread."""
     recorded = trace.window_start_ns
     return marks.thread_start_ns if recorded is None or recorded > marks.thread_start_ns else recorded
 
@@ -248,7 +248,7 @@ def _recording_start(trace: Trace, marks: _Marks) -> int:
 def _began_in_time(
     begin: int, duration: int, step: int | None, samples: RankSamples | None, terms: RecordingTerms
 ) -> bool | None:
-    """Whether the recording holds the first iteration whole; None when nothing tells."""
+    """Tells whether the recording holds the first iteration whole; None when nothing tells."""
     if step is None or samples is None:
         return False if terms.start_mode == "time" else None
     if terms.start_mode == "step" and step == terms.first_step:

@@ -1,4 +1,4 @@
-"""What a fault of one measure costs: its section, with a reason, and never its rank or the report.
+"""A fault of one measure costs its section, with a reason, and never its rank or the report.
 
 Guarantees: whatever a measure raises is told as a problem, except for want of memory; what needs a lost section is lost
 with it, and silently.
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class RankSection(StrEnum):
-    """What is measured of a rank; the value is its name in `Rank.lost`."""
+    """A section of a rank's measures; the value is its name in `Rank.lost`."""
 
     WINDOW = "recorded window"
     CALLS = "launch calls"
@@ -55,23 +55,23 @@ class SectionLost(FleetprofError):
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[T]):
-    """What a measure found; nothing where it failed."""
+    """The result of a measure; nothing where it failed."""
 
     _values: tuple[T, ...]
 
     @property
     def value(self) -> T:
-        """What was found. Raises SectionLost."""
+        """The result. Raises SectionLost."""
         for value in self._values:
             return value
         raise SectionLost
 
     def otherwise(self, lost: T) -> T:
-        """What was found, or `lost`."""
+        """The result, or `lost`."""
         return self._values[0] if self._values else lost
 
     def or_none(self) -> T | None:
-        """What was found, or None."""
+        """The result, or None."""
         return self._values[0] if self._values else None
 
 
@@ -88,7 +88,7 @@ class Sections:
         return [section.value for section in RankSection if section in self._lost]
 
     def find(self, section: RankSection, measure: Callable[[], T]) -> Found[T]:
-        """What `measure` finds. Raises MemoryError."""
+        """The findings of `measure`. Raises MemoryError."""
         try:
             return Found((measure(),))
         except MemoryError:

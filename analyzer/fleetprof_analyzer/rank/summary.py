@@ -88,7 +88,7 @@ class RankSummary(msgspec.Struct, kw_only=True, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class TraceFindings:
-    """What was found in a trace on the way to its summary, for those who draw it.
+    """The findings in a trace on the way to its summary, for those who draw it.
 
     `works` are the rank's devices, or its host where it has none. `labels` are the pieces of each of the iterations at
     `bounds`, [start, end); `main_place` is the thread that trains, -1 where none is found, `helpers` run its autograd.

@@ -27,7 +27,7 @@ _TELL: Final = (b'"connection_id"', b'"Physic Stream Id"')
 
 
 def tells_of_ascend(text: bytes, length: int) -> bool:
-    """Whether the events of text[:length] are this recorder's; searches are as fast as memory."""
+    """Tells whether the events of text[:length] are this recorder's; searches are as fast as memory."""
     return any(text.find(mark, 0, length) >= 0 for mark in _TELL)
 
 

@@ -1,4 +1,4 @@
-"""What is decoded of one event of a trace: complete events, instants, and nothing of all others.
+"""The decoded part of one event of a trace: complete events, instants, and nothing of all others.
 
 Guarantees: text of another kind than a measure expects costs that event at most, never its neighbours. Source: Trace
 Event Format; the arguments as Kineto writes them.
@@ -156,7 +156,7 @@ def _decode_event(text: bytes) -> AnyEvent:
 
 @dataclass(frozen=True, slots=True)
 class Decoding(Generic[Decoded]):
-    """How the text of events is decoded: of a list of them, and of one. Both raise one of `REFUSALS`."""
+    """Decodes the text of events: of a list of them, and of one. Both raise one of `REFUSALS`."""
 
     batch: Callable[[bytes], list[Decoded]]
     one: Callable[[bytes], Decoded]

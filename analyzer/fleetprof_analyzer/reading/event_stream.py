@@ -31,10 +31,10 @@ _LIST_FOLLOWS: Final = re.compile(rb"\s*:\s*\[")
 
 
 class Taker(Protocol):
-    """What is offered text before it is decoded."""
+    """A reader that is offered text before it is decoded."""
 
     def __call__(self, text: bytes, length: int, /, *, is_bare: bool) -> bool:
-        """Whether it has taken the events of text[:length], with commas between them; `is_bare`: of a bare list."""
+        """Tells if it has taken the events of text[:length], with commas between them; `is_bare`: of a bare list."""
 
 
 class EventStream(Generic[Decoded]):
@@ -221,7 +221,7 @@ def _last_border(text: bytes) -> tuple[int, int] | None:
 
 
 def _hidden_border(text: bytes, at: int, stop: int) -> int | None:
-    """Where the next event seems to begin, if a string that should have ended long ago swallows its border.
+    """The position of the next event's begin, if a string that should have ended long ago swallows its border.
 
     A stray quote turns every string after it inside out; in sound text a border inside a string is very rare.
     """
@@ -235,7 +235,7 @@ def _hidden_border(text: bytes, at: int, stop: int) -> int | None:
 
 
 def _value_end(text: bytes, at: int, stop: int) -> int | None:
-    """Where the JSON value at `at` ends; None when it does not end before `stop`."""
+    """The end of the JSON value at `at`; None when it does not end before `stop`."""
     stop = min(stop, len(text))
     if text[at] not in b'{["':
         match = _SCALAR.match(text, at, stop)

@@ -49,7 +49,7 @@ class CutRank:
 
 @dataclass(frozen=True, slots=True)
 class MergedTrace:
-    """What was written."""
+    """The trace that was written."""
 
     window: str
     ranks: list[CutRank]
@@ -60,7 +60,7 @@ class MergedTrace:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to cut: a window, and ranks; None: those that the report points at."""
+    """The cut that is wanted: a window, and ranks; None: those that the report points at."""
 
     window: CutWindow
     ranks: Sequence[int] | None = None
@@ -222,7 +222,7 @@ class _Writer:
 
 
 def describe_clocks(clocks: Clocks, places: Sequence[RankShare]) -> str:
-    """How well the clocks of the ranks agree, in words."""
+    """The agreement of the ranks' clocks, in words."""
     if len(places) == 1:
         return "one rank: nothing to align"
     apart = [place for place in places if place.apart]

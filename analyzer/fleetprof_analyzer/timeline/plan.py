@@ -1,4 +1,4 @@
-"""Where the window lies on each rank's own clock, and what is added to its times.
+"""The place of the window on each rank's own clock, and what is added to its times.
 
 Guarantees: pure; ranks whose clocks are tied share one window; another's window is that of its own iterations, or
 begins where its recording does.

@@ -17,7 +17,7 @@ from fleetprof_analyzer.trace.naming import remembered
 
 
 class WorkClass(IntEnum):
-    """What a row of work is."""
+    """A class of work."""
 
     COMPUTE = 0
     COMMUNICATION = 1

@@ -50,7 +50,7 @@ def join(first: Union, second: Union) -> Union:
 
 
 def covered_length(points: Int64s, intervals: Union) -> Int64s:
-    """How much of the union lies before each point, shape (n,)."""
+    """The length of the union before each point, shape (n,)."""
     starts, ends = intervals
     if len(starts) == 0:
         return np.zeros(len(points), np.int64)

@@ -1,4 +1,4 @@
-"""How much of an untrusted trace is read before it is refused.
+"""The amount of an untrusted trace that is read before it is refused.
 
 Guarantees: a reader's memory is bounded by these numbers, whatever the file claims; passing one raises
 `LimitExceeded`, whose message names the limit.

@@ -22,7 +22,7 @@ def remembered(test: Callable[[str], Answer]) -> Callable[[str], Answer]:
 
 @cache
 def matcher(pattern: re.Pattern[str]) -> Callable[[str], bool]:
-    """Whether a name holds a match of `pattern`; `remembered`."""
+    """Tells whether a name holds a match of `pattern`; `remembered`."""
     return remembered(lambda name: pattern.search(name) is not None)
 
 

@@ -11,7 +11,7 @@ from fleetprof_api.report.report import Problem
 
 
 class ProblemKind(StrEnum):
-    """What can be wrong with input; the value is `Problem.kind` in the report."""
+    """A problem of the input; the value is `Problem.kind` in the report."""
 
     EMPTY_FILE = "empty_file"
     NOT_A_TRACE = "not_a_trace"
@@ -83,7 +83,7 @@ class Problems:
             self.add(kind, example)
 
     def count(self, kind: ProblemKind) -> int:
-        """How many of `kind` were counted."""
+        """The number of `kind` that were counted."""
         return self._counts.get(kind, 0)
 
     def entries(self, source: str, rank: int | None) -> list[Problem]:

@@ -19,7 +19,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Category(IntEnum):
-    """What a row is. Old traces (before Kineto 0.4) name the same things with capitals."""
+    """The category of a row. Old traces (before Kineto 0.4) name the same things with capitals."""
 
     KERNEL = 0
     MEMCPY = 1
@@ -82,7 +82,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Collective:
-    """What a row says about its collective; "" and None where it does not. Texts are those of the trace."""
+    """A row's words about its collective; "" and None where it does not. Texts are those of the trace."""
 
     name: str = ""
     group_name: str = ""
@@ -143,7 +143,7 @@ class Rows:
 
     @property
     def launch_shape(self) -> Int32s:
-        """Those of kernels, -1 for all other rows, shape (n,)."""
+        """The launch shapes of kernels, -1 for all other rows, shape (n,)."""
         return np.where(self.on_device, self.shape, np.int32(-1))
 
     @property
@@ -191,7 +191,7 @@ NO_ROWS: Final = Rows(
 
 @dataclass(frozen=True, slots=True)
 class MemoryRows:
-    """What allocators said of themselves, columns of equal length. `device` indexes `devices`; -1 bytes: not said."""
+    """Rows of allocators about themselves, columns of equal length. `device` indexes `devices`; -1 bytes: not said."""
 
     devices: list[str]  # "cuda:0", "cpu"
     device: Int64s
@@ -205,7 +205,7 @@ NO_MEMORY: Final = MemoryRows([], _NO_INT64S, _NO_INT64S, _NO_INT64S, _NO_INT64S
 
 @dataclass(frozen=True, slots=True)
 class TraceMetadata:
-    """What a trace says about itself; None or "" where it does not."""
+    """A trace's words about itself; None or "" where it does not."""
 
     rank: int | None = None
     world_size: int | None = None

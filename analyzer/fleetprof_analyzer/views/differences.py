@@ -1,4 +1,4 @@
-"""How far ranks differ, in words and as small box plots; the same for terminal and page.
+"""Differences between ranks, in words and as small box plots; the same for terminal and page.
 
 Guarantees: shows what passes a threshold only, and no verdict; each drawing has its numbers beside it.
 """

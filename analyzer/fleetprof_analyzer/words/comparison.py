@@ -1,4 +1,4 @@
-"""What forbids a comparison of two reports, or may explain a change by itself, in words.
+"""Facts that forbid a comparison of two reports, or may explain a change by itself, in words.
 
 Guarantees: pure; a part of a sentence each, without a full stop; at most eight values of anything.
 """
@@ -64,7 +64,7 @@ def say_obstacle(found: Obstacle) -> str:
 
 
 def say_circumstance(found: Circumstance) -> str:
-    """What else differs, or limits the comparison."""
+    """A fact that differs besides, or limits the comparison."""
     match found:
         case LeftOut(lacking, ranks):
             return f"left out, since the report {lacking} lacks them: ranks {some(ranks)}"

@@ -1,4 +1,4 @@
-"""How intervals and verdicts are made, as a report and a comparison say it beside them.
+"""The methods of intervals and verdicts, as a report and a comparison say it beside them.
 
 Guarantees: constant; describes `job.cost` and `comparison.comparison`, and changes with them.
 """

@@ -48,7 +48,7 @@ def find_rest(found: Stragglers) -> list[Straggler]:
 
 
 def is_slower_of_two(found: Stragglers) -> bool:
-    """Whether one late host is beside one other, so that which of them is unusual cannot be told."""
+    """Tells whether one late host is beside one other, so that which of them is unusual cannot be told."""
     return len(found.hosts) == 1 and found.hosts[0].others == 1
 
 

@@ -1,4 +1,4 @@
-"""What no verdict over the ranks at hand can tell, a sentence each, without a full stop.
+"""Limits of any verdict over the ranks at hand, a sentence each, without a full stop.
 
 Guarantees: pure; says no more than the facts hold.
 """

@@ -138,14 +138,14 @@ def _say_unsure(one: Undecided) -> str:
 
 
 def say_cost(one: Undecided) -> str:
-    """What a rank may cost, with the interval; an interval wider than an iteration says no more than that."""
+    """The cost that a rank may have, with the interval; an interval wider than an iteration says no more than that."""
     if one.gain_low <= 0 and one.gain_high >= 1:
         return "anything from nothing to all of each iteration"
     return f"{_percent(one.gain)} [{_percent(one.gain_low)}, {_percent(one.gain_high)}] of each iteration"
 
 
 def say_iterations(needed: int) -> str:
-    """What would decide it: a capture of so many iterations, where one can be that long."""
+    """The capture that would decide it: a capture of so many iterations, where one can be that long."""
     if needed > MOST_ITERATIONS:
         return f"more than the {MOST_ITERATIONS} iterations of the longest capture would be needed to decide"
     return f"about {round_iterations(needed)} iterations would decide"

@@ -1,4 +1,4 @@
-"""Whether the clock of a sidecar's host fits the hub's: deadlines and starts are points in time that both must mean.
+"""Tells if the clock of a sidecar's host fits the hub's: deadlines and starts are points in time that both must mean.
 
 Guarantees: pure.
 """
@@ -12,7 +12,7 @@ _UNITS: Final = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "secon
 
 
 def say_clock(host: str, ahead_ns: int) -> str:
-    """What is wrong with the clock of a host that is so far ahead of the hub's, for people; empty where it fits."""
+    """The fault of a host's clock that is so far ahead of the hub's, for people; empty where it fits."""
     if abs(ahead_ns) <= MOST_OFFSET_NS:
         return ""
     seconds = abs(ahead_ns) // _S

@@ -1,4 +1,4 @@
-"""How the processes of one user find the hub of local mode, and know that it is that user's.
+"""Helps the processes of one user to find the hub of local mode, and know that it is that user's.
 
     hub.json       how to reach it (`HubRecord`); there while one runs
     token          what every client and sidecar shows to it
@@ -112,7 +112,7 @@ def connect_uploads(state: Path) -> socket.socket:
 
 
 def find_upload_authority(state: Path) -> bytes | None:
-    """What an upload server on the network is checked with; None when it listens at a socket. Raises OSError."""
+    """The certificates that prove an upload server on the network; None when it listens at a socket. Raises OSError."""
     with _open_state(state) as directory:
         record = _read_record(directory)
         return None if record.is_socket() else read_authority(record)

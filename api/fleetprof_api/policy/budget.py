@@ -1,4 +1,4 @@
-"""How much a policy may do: the bounds that hold whatever fires."""
+"""The budget of a policy: the bounds that hold whatever fires."""
 
 from typing import Final
 

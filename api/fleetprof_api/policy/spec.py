@@ -1,4 +1,4 @@
-"""What a policy watches for, in which jobs, what it then captures, and how much of it."""
+"""A policy's spec: its triggers, its jobs, its captures and their budget."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Final

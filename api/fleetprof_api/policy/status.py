@@ -1,4 +1,4 @@
-"""What the operator writes into a ProfilePolicy: what fired, what was captured, what was not and why.
+"""The operator's words in a ProfilePolicy: what fired, what was captured, what was not and why.
 
 Guarantees: bounded, whatever fires: captures of a day (and a few more), and the latest suppressions, alike ones as one
 with a count. The captures are also the operator's memory of the budget: whoever takes over reads them here.

@@ -1,4 +1,4 @@
-"""What makes a policy act: one trigger, its kind, and what there is to say of that kind."""
+"""The triggers of a policy: one trigger, its kind, and what there is to say of that kind."""
 
 from enum import StrEnum
 from typing import Annotated, Final, get_args

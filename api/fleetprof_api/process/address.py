@@ -17,7 +17,7 @@ class HostPort:
 
 
 def parse_host_port(text: str, least_port: int = 0) -> HostPort:
-    """What `HOST:PORT` or `[IPV6]:PORT` means. Raises ValueError with the rule."""
+    """The host and port of `HOST:PORT` or `[IPV6]:PORT`. Raises ValueError with the rule."""
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isdecimal() or not least_port <= int(port) <= 65535:
@@ -26,7 +26,7 @@ def parse_host_port(text: str, least_port: int = 0) -> HostPort:
 
 
 def is_loopback(target: str) -> bool:
-    """Whether HOST:PORT, or unix:PATH, is this machine alone. A name other than localhost counts as another machine."""
+    """Tells if HOST:PORT or unix:PATH is this machine alone. A name other than localhost is another machine."""
     host = target.rpartition(":")[0].removeprefix("[").removesuffix("]")
     if host == "localhost" or target.startswith("unix:/"):
         return True

@@ -1,4 +1,4 @@
-"""How a call of the Kubernetes API fails, for all our clients of it: the API server refused, or nothing came back.
+"""The failures of a call of the Kubernetes API, for all our clients: the API server refused, or nothing came back.
 
 Guarantees: nothing else; each client says at its calls which of the two they raise.
 """

@@ -75,7 +75,7 @@ class Repetitions(logging.Filter):
         self._last: dict[tuple[str, str], tuple[float, int]] = {}  # when it passed, and how often it did not since
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether to write it."""
+        """Tells whether to write it."""
         if record.levelno != logging.WARNING:
             return True
         text = record.getMessage()

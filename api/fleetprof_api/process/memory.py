@@ -1,4 +1,4 @@
-"""What limits this process's memory: its container's control group, and what the machine has left.
+"""The limits of this process's memory: its container's control group, and what the machine has left.
 
 Guarantees: never raises; what cannot be read is None. The agent, on Python 3.9, has a reader of its own that also looks
 at the groups above. Sources: cgroups v2 (memory.max) and v1 (memory.limit_in_bytes), proc(5) (meminfo).

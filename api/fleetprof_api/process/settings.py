@@ -1,4 +1,4 @@
-"""How a process is told its settings: flags, each also an environment variable FLEETPROF_<FLAG>.
+"""The settings of a process: flags, each also an environment variable FLEETPROF_<FLAG>.
 
 Guarantees: the flag wins over the variable; an empty variable counts as not set, as a chart writes it for a value that
 was left out; what is wrong ends the process with exit code 2 and a message on stderr that names the flag.

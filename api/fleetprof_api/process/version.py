@@ -1,4 +1,4 @@
-"""What this build calls itself: a release by its number, any other build by its commit too.
+"""The name of this build: a release by its number, any other build by its commit too.
 
 Guarantees: two builds of different code have different names, where whoever builds an image says the commit
 (`docker build --build-arg COMMIT=…`, which the Dockerfile writes here).

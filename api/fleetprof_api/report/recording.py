@@ -1,4 +1,4 @@
-"""What a recording needs of a rank, before it begins: events, memory of the trainer, length of the trace.
+"""The needs of a recording from a rank, before it begins: events, memory of the trainer, length of the trace.
 
 Kineto keeps little while it records and materialises everything when it writes the trace: the peak is then. Measured
 on PyTorch 2.13 and 2.15 (CPU; small layers, convolutions with batch norms, transformer blocks):
@@ -40,7 +40,7 @@ _MARGIN: Final = (5, 4)
 
 
 class Need(msgspec.Struct, kw_only=True, frozen=True):
-    """What a window takes of one rank."""
+    """The needs of a window from one rank."""
 
     events: int
     memory_bytes: int  # at the peak, above what the process has
@@ -48,7 +48,7 @@ class Need(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def learn(costs: Iterable[RecordingCost]) -> RecordingEstimate | None:
-    """What recordings with the same options say of the next one: the most of any rank. None: they say nothing."""
+    """The next recording's estimate by others with the same options: the most of any rank. None: nothing is known."""
     known = [cost for cost in costs if cost.iterations > 0 and cost.events > 0]
     if not known:
         return None
@@ -61,7 +61,7 @@ def learn(costs: Iterable[RecordingCost]) -> RecordingEstimate | None:
 
 
 def need_of(estimate: RecordingEstimate, iterations: int, collect: Collection[str]) -> Need:
-    """What a window of so many iterations takes; at least one is counted."""
+    """The needs of a window of so many iterations; at least one is counted."""
     options = (Collect.STACKS in collect, Collect.SHAPES in collect)
     per_iteration = estimate.events_per_iteration
     memory = per_iteration * _MEMORY_PER_EVENT[options]

@@ -1,4 +1,4 @@
-"""How well the windows of a capture's ranks line up (docs/measures.md#start).
+"""The common begin of a capture's windows (docs/measures.md#start).
 
 Guarantees: what cannot be told is null, never a guess.
 """

@@ -1,4 +1,4 @@
-"""How a capture is analysed: workers, their resources, and classes of kernels."""
+"""The analysis of a capture: workers, their resources, and classes of kernels."""
 
 from decimal import Decimal
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What may change of a request after its creation: nothing, but for the fields that say so in their annotation.
+"""The fields of a request that may change after its creation: those alone that say so in their annotation.
 
 Guarantees: a new field is fixed unless somebody decides otherwise. Only the API server sees a request before and after
 a change, so these rules are in CEL only.

@@ -59,7 +59,7 @@ class ProfileRequest(Part):
         return self.model_dump_json(by_alias=True, exclude_none=True)
 
     def target_text(self) -> str:
-        """What is profiled, in short: `Job/llama` or the selector."""
+        """The target in short: `Job/llama` or the selector."""
         return self.spec.target.text()
 
 

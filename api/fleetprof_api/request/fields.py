@@ -82,7 +82,7 @@ def field_names(model: type[BaseModel], location: Sequence[str | int]) -> list[s
 
 
 def describe_rule(annotation: Any, metadata: Iterable[Any] = ()) -> str:
-    """What a value must be, in words that follow "must be"."""
+    """The rule of a value, in words that follow "must be"."""
     annotation, inner = _unwrap(annotation)
     limits = _Limits.read([*metadata, *inner])
     origin = get_origin(annotation)

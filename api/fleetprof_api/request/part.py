@@ -1,4 +1,4 @@
-"""What all parts of a ProfileRequest have in common: camelCase names, no unknown fields, no conversions, rules."""
+"""The base of all parts of a ProfileRequest: camelCase names, no unknown fields, no conversions, rules."""
 
 from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel

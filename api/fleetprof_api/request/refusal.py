@@ -65,7 +65,7 @@ def say_problem(model: type[BaseModel], error: ErrorDetails) -> str:
 
 
 def _field_of_rule(error: ErrorDetails) -> list[str]:
-    """Where in its object the field lies that a rule is about."""
+    """The path in its object of the field that a rule is about."""
     field: str = error.get("ctx", {}).get("field", "") if error["type"] == "rule" else ""
     return field.split(".") if field else []
 

@@ -21,7 +21,7 @@ _Method = TypeVar("_Method", bound=Callable[[Any], bool])
 
 @dataclass(frozen=True, slots=True)
 class Cel:
-    """What the API server checks, and says; `field` is the field within the object that the rule is about."""
+    """The API server's check, with its message; `field` is the field within the object that the rule is about."""
 
     cel: str
     message: str
@@ -107,7 +107,7 @@ def add_cel(schema: JsonSchemaValue, rules: Sequence[Cel]) -> JsonSchemaValue:
 
 
 def _rules_of(part: type[BaseModel]) -> list[Any]:
-    """Those of the bases first; a rule of the same name takes the place of theirs."""
+    """The rules, those of the bases first; a rule of the same name takes the place of theirs."""
     found = {name: value for each in reversed(part.__mro__) for name, value in vars(each).items()}
     return [value for value in found.values() if isinstance(getattr(value, "__cel__", None), Cel)]
 

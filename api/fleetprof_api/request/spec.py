@@ -1,4 +1,4 @@
-"""What to capture, from which ranks, when and within which limits."""
+"""The spec of a request: capture, ranks, begin and limits."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -249,5 +249,5 @@ class Spec(Recording, _Targeted):
 
     @classmethod
     def cel_rules(cls) -> Sequence[Cel]:
-        """Those of changes first."""
+        """The rules in CEL, those of changes first."""
         return [*rules_of_changes(cls, "spec"), *super().cel_rules()]

@@ -1,4 +1,4 @@
-"""What the operator writes into a ProfileRequest: the state of the capture, short enough to be read by everybody.
+"""The operator's words in a ProfileRequest: the state of the capture, short enough to be read by everybody.
 
 Guarantees: bounded, however many ranks there are; the ledger of every rank is in the object store. Reading is lenient
 where the request's own fields are not: a newer operator may say more.
@@ -16,7 +16,7 @@ from fleetprof_api.request.rules import LIST_TYPE, Unique
 
 
 def _merged_by(field: str) -> dict[str, Any]:
-    """How the API server merges a list: entries with the same value of this field are one."""
+    """Lets the API server merge a list: entries with the same value of this field are one."""
     return {LIST_TYPE: "map", "x-kubernetes-list-map-keys": [field]}
 
 

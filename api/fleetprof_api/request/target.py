@@ -1,4 +1,4 @@
-"""What to profile: a workload or a label selector."""
+"""The target of a request: a workload or a label selector."""
 
 import re
 from typing import Annotated, Final, Literal
@@ -14,7 +14,7 @@ _LabelValue = Annotated[str, Field(max_length=63), LABEL_VALUE]
 
 
 def are_label_names(labels: dict[str, str]) -> bool:
-    """Whether each key of a selector's labels is a label's name."""
+    """Tells whether each key of a selector's labels is a label's name."""
     return all(re.fullmatch(LABEL_NAME.regex, key) for key in labels)
 
 
@@ -136,7 +136,7 @@ class Target(Part):
         return (self.workload is None) != (self.selector is None)
 
     def text(self) -> str:
-        """What is profiled, in short: `Job/llama` or the selector."""
+        """The target in short: `Job/llama` or the selector."""
         if self.workload is not None:
             return f"{self.workload.kind}/{self.workload.name}"
         assert self.selector is not None

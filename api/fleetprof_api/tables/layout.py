@@ -203,7 +203,7 @@ def _grid(struct: inspect.StructType, path: tuple[str, ...], keys: Sequence[Colu
 
 
 def _keys(struct: inspect.StructType, own: Sequence[Column], table: str, count: int) -> Iterator[Column]:
-    """What tells rows of `table` apart, as the tables below it have it."""
+    """The keys that tell rows of `table` apart, as the tables below it have it."""
     names = KEYS.get(struct.cls)
     if names is None:
         yield Column(name=f"{table}_row", type="integer", meaning=f"row of the table `{table}`, from 0", above=count)

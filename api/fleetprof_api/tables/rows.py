@@ -68,14 +68,14 @@ def _value(keys: tuple[Any, ...], row: Any, column: Column) -> Any:
 
 
 def _entries(row: Any) -> Iterator[dict[str, Any]]:
-    """What differs from row to row of a long table: one entry of each of the struct's lists."""
+    """The entries that differ from row to row of a long table: one entry of each of the struct's lists."""
     lists = LONG[type(row)]
     for values in zip_longest(*(getattr(row, name) for name in lists)):
         yield dict(zip(lists.values(), values, strict=True))
 
 
 def _cells(parent: Any, row: Any) -> Iterator[dict[str, Any]]:
-    """What differs from row to row of a grid's table. A cell beyond the lists of the row above has no place."""
+    """Cells that differ from row to row of a grid's table. A cell beyond the lists of the row above has no place."""
     grid = GRIDS[type(row)]
     matrix, places = getattr(row, grid.field), getattr(parent, grid.places)
     for number, line in enumerate(getattr(parent, grid.lines)):

@@ -1,4 +1,4 @@
-"""What fields mean whose type does not say it: names that speak for themselves in the code, and need a word in a table.
+"""The meaning of fields whose type does not say it: names that are clear in the code, and need a word in a table.
 
 Guarantees: a field's own description comes first; a test holds that every column has one or the other.
 """

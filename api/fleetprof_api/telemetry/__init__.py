@@ -1,1 +1,1 @@
-"""What running jobs do, all the time: the measures and the documents that hub, command line and web UI share."""
+"""The telemetry of running jobs: the measures and the documents that hub, command line and web UI share."""

@@ -1,4 +1,4 @@
-"""What running jobs do now: the document of `top`, made by the hub.
+"""The figures of running jobs now: the document of `top`, made by the hub.
 
 Guarantees: numbers are in the units that the measures' names end with; a measure that nobody reports is not there.
 """
@@ -24,7 +24,7 @@ class Aggregate(msgspec.Struct, frozen=True):
 
 
 class Throttled(msgspec.Struct, frozen=True):
-    """How many ranks' GPUs run slower than they could, by why."""
+    """The number of ranks whose GPUs run slower than they could, by why."""
 
     power: int = 0  # the power cap, by software or by the board
     thermal: int = 0
@@ -42,7 +42,7 @@ class WorstGpuFigures(msgspec.Struct, frozen=True):
 
 
 class RankFigures(msgspec.Struct, frozen=True):
-    """What was last reported of one rank; None and left out: nobody measures it."""
+    """The latest report of one rank; None and left out: nobody measures it."""
 
     rank: int | None
     pod: str

@@ -11,7 +11,7 @@ import msgspec
 
 
 class Whose(StrEnum):
-    """What one value belongs to."""
+    """The owner of one value."""
 
     RANK = "rank"
     HOST = "host"

@@ -1,4 +1,4 @@
-"""What S3 and boto3 raise, as a StoreError that says what to do.
+"""Turns the errors of S3 and boto3 into a StoreError that says what to do.
 
 Guarantees: no error of botocore leaves this package; what may help when it is tried again is `retryable`.
 """

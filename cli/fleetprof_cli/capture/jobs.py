@@ -56,7 +56,7 @@ class RunningJob:
         ]
 
     def obstacle(self) -> str:
-        """What keeps it from being captured, with the next step; empty where a process can be, or may come."""
+        """The obstacle to its capture, with the next step; empty where a process can be, or may come."""
         if self.clocks:
             return "; ".join(self.clocks)
         old = "" if self.trainers() else find_too_old(self.processes)

@@ -20,7 +20,7 @@ _NAME_LENGTH: Final = 38  # and 12 for the time: names have at most 52
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureOptions:
-    """What the flags said; None where a flag was not given."""
+    """The flags' values; None where a flag was not given."""
 
     iterations: int | None = None
     duration_ms: int | None = None

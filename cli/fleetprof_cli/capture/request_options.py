@@ -148,7 +148,7 @@ def request_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_options(flags: dict[str, Any]) -> CaptureOptions:
-    """What the options said. Raises UsageError where one excludes or needs another."""
+    """The options' values. Raises UsageError where one excludes or needs another."""
     options = CaptureOptions(
         iterations=flags["iterations"],
         duration_ms=flags["duration"],

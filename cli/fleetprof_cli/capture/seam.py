@@ -1,4 +1,4 @@
-"""Where captures are asked for: the seam between what commands do and who does it.
+"""The door to captures: the seam between what commands do and who does it.
 
 Two implementations: `hub_captures` (gRPC to the hub of local mode) and `cluster.requests` (ProfileRequests on
 Kubernetes). `State` is what each of them knows of a capture.
@@ -31,7 +31,7 @@ class Captures(Protocol[State]):
     """Who is asked: "the hub", or "the API server"."""
 
     def watch(self, state: State) -> AsyncIterator[State]:
-        """What becomes of a capture, until it is finished or the connection ends. Raises Away, Failure."""
+        """Follows a capture, until it is finished or the connection ends. Raises Away, Failure."""
 
     async def cancel(self, state: State) -> None:
         """Has it taken back. Raises Away, Failure."""

@@ -1,1 +1,1 @@
-"""What `fleetprof doctor` checks on this machine."""
+"""The checks of `fleetprof doctor` on this machine."""

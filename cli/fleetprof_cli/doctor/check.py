@@ -8,7 +8,7 @@ NO_AGENT: Final = "captures start by time, and a plain os.fork() child hangs at 
 
 
 class Verdict(StrEnum):
-    """How much a finding matters."""
+    """The weight of a check."""
 
     OK = "ok"
     WARN = "warn"  # works, with the limit that the advice names

@@ -1,4 +1,4 @@
-"""What `fleetprof doctor` looks at on this machine, each check a function from facts to a verdict with a next step.
+"""The checks of `fleetprof doctor` on this machine, each check a function from facts to a verdict with a next step.
 
 Guarantees: looking changes nothing; a check that cannot look says so instead of raising; an advice that may be pasted
 into a shell names only what belongs to this user, in quotes.
@@ -57,7 +57,7 @@ def judge_environment(environment: Mapping[str, str]) -> Iterable[Check]:
 
 
 def check_socket_directory() -> Check:
-    """Whether `fleetprof run` finds a place for its sockets."""
+    """Tells whether `fleetprof run` finds a place for its sockets."""
     try:
         directory = make_socket_directory()
     except (Failure, OSError) as error:
@@ -123,7 +123,7 @@ def judge_space(name: str, path: Path, advice: str) -> Check:
 
 
 def judge_store(location: StoreLocation) -> Iterable[Check]:
-    """What the store of the last `up` needs from its owner: nobody else can clear it away, or close it."""
+    """Judges the needs of the store of the last `up` from its owner: nobody else can clear it away, or close it."""
     if location.bucket:
         rule = "AbortIncompleteMultipartUpload"
         advice = f"unless it is there, give the bucket a lifecycle rule with {rule} (docs/limits.md)"
@@ -134,7 +134,7 @@ def judge_store(location: StoreLocation) -> Iterable[Check]:
 
 
 def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -> Iterable[Check]:
-    """What runs that died without a word have left behind."""
+    """Judges leftovers of runs that died without a word."""
     alive = set()
     dead = []
     for folder in folders:

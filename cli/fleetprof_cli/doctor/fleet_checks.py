@@ -1,4 +1,4 @@
-"""What `fleetprof doctor` sees through the hub: who is connected, and which processes can be captured.
+"""The checks of `fleetprof doctor` through the hub: who is connected, and which processes can be captured.
 
 Guarantees: pure, but for `ask_hub`.
 """

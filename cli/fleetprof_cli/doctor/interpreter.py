@@ -52,7 +52,7 @@ print("\\n" + json.dumps(facts))
 
 
 def probe_interpreter(python: str, program: str = _PROBE) -> dict[str, Any]:
-    """What the interpreter says of itself; `error` when it says nothing."""
+    """The interpreter's word on itself; `error` when it says nothing."""
     try:
         result = subprocess.run(
             [python, "-c", FORGET_THE_FOLDER + program],
@@ -104,7 +104,7 @@ def judge_interpreter(python: str, facts: Mapping[str, Any]) -> Iterable[Check]:
 
 
 def judge_torch(version: str, kineto: bool, devices: int | None = None) -> Check:
-    """Whether this PyTorch can be captured through Kineto's daemon protocol; None when its devices are not known."""
+    """Tells if this PyTorch can be captured through Kineto's daemon protocol; None when its devices are not known."""
     found = f"{version}, {devices} CUDA devices" if devices else f"{version}, no CUDA device: operators only"
     found = version if devices is None else found
     if not kineto:
@@ -118,7 +118,7 @@ def judge_torch(version: str, kineto: bool, devices: int | None = None) -> Check
 
 
 def find_interpreters(environment: Mapping[str, str]) -> list[str]:
-    """Those that may train, the likeliest first: of the active environment, fleetprof's own, and python on PATH.
+    """Interpreters that may train, the likeliest first: of the active environment, fleetprof's own, and python on PATH.
 
     Who calls .venv/bin/fleetprof without activating the environment trains there, and not with the python of PATH.
     """

@@ -1,4 +1,4 @@
-"""What kubectl's shell completion offers where a running job is named: those that the operator has figures of.
+"""The offers of kubectl's shell completion where a running job is named: those that the operator has figures of.
 
 Guarantees: asks with the person's own rights, as the command would, and no longer than LONGEST_S; what cannot be had
 completes to nothing, without a word.

@@ -1,4 +1,4 @@
-"""What jobs do now, asked of the operator through the API server's proxy, with the person's own rights.
+"""The figures of jobs now, asked of the operator through the API server's proxy, with the person's own rights.
 
 Two rights, both in the chart's Role `fleetprof-top`: `get` on `services/proxy` of the Service, which leads people
 there, and `create` on `serviceaccounts/token` of the account of the same name, whose token the operator asks for.
@@ -39,7 +39,7 @@ class FiguresReader:
         self._made_at = 0.0
 
     async def read(self, namespace: str, workload: str) -> FleetFigures:
-        """Those of a namespace, "" for all; of one workload with its ranks.
+        """The figures of a namespace, "" for all; of one workload with its ranks.
 
         Raises Failure, ApiRefused, ApiUnreachable.
         """

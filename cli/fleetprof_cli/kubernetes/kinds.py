@@ -1,4 +1,4 @@
-"""What `job/llama` means: kubectl's names of kinds that run training, and `resource.group/name` for any other.
+"""The meaning of `job/llama`: kubectl's names of kinds that run training, and `resource.group/name` for any other.
 
 Guarantees: pure, but for `find_kind`; what cannot be understood is refused with what can be written.
 """

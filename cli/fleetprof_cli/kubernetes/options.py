@@ -27,7 +27,7 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_place(flags: dict[str, Any]) -> ClusterPlace:
-    """What those options said; they are taken out of `flags`."""
+    """The place of those options; they are taken out of `flags`."""
     return ClusterPlace(
         kubeconfig=flags.pop("kubeconfig"),
         context=flags.pop("context_name"),
@@ -39,7 +39,7 @@ def read_place(flags: dict[str, Any]) -> ClusterPlace:
 
 @dataclass(frozen=True, slots=True)
 class StoreChoice:
-    """What `--store`, `--s3-endpoint` and `--port-forward` said; `forward`: of which cluster."""
+    """The store of `--store`, `--s3-endpoint` and `--port-forward`; `forward`: of which cluster."""
 
     store: str = ""
     s3_endpoint: str = ""
@@ -68,6 +68,6 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_store(flags: dict[str, Any], place: ClusterPlace) -> StoreChoice:
-    """What the options of the store said; they are taken out of `flags`."""
+    """The store of its options; they are taken out of `flags`."""
     forward = place if flags.pop("port_forward") else None
     return StoreChoice(store=flags.pop("store"), s3_endpoint=flags.pop("s3_endpoint"), forward=forward)

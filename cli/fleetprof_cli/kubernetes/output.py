@@ -1,4 +1,4 @@
-"""What the commands print about a request: an object for machines, sentences for people."""
+"""The commands' output about a request: an object for machines, sentences for people."""
 
 import json
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def print_request(state: RequestState, form: str) -> None:
 
 
 def print_end(state: RequestState, form: str) -> None:
-    """How a request ended: `text` prints where the report is; the rest goes to stderr."""
+    """Prints the end of a request: `text` prints where the report is; the rest goes to stderr."""
     if form != "text":
         print_request(state, form)
     elif state.status.report_url:

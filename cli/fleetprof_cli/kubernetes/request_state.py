@@ -57,12 +57,12 @@ class RequestState:
 
     @property
     def finished(self) -> bool:
-        """Whether it has ended, or is not there any more."""
+        """Tells whether it has ended, or is not there any more."""
         return self.is_deleted or self.status.completion_time is not None
 
     @property
     def counts(self) -> RankCounts:
-        """How many ranks got how far."""
+        """The number of ranks by state."""
         return self.status.ranks or RankCounts()
 
     @property
@@ -78,7 +78,7 @@ class RequestState:
         return succeeded.reason if succeeded else ""
 
     def sentence(self) -> str:
-        """How it stands, in one line."""
+        """The state in one line."""
         status, counts = self.status, self.counts
         succeeded = status.condition("Succeeded")
         if self.is_deleted and status.completion_time is None:
@@ -141,7 +141,7 @@ class RequestState:
         return judge_end(counts.targeted or 0, counts.uploaded or 0, succeeded=self.has_succeeded, reason=self.reason())
 
     def troubles(self) -> Sequence[str]:
-        """What is not as it should be, a line each: conditions that do not hold, and why ranks have no trace."""
+        """The troubles, a line each: conditions that do not hold, and why ranks have no trace."""
         conditions = [
             f"{condition.type}: {condition.reason}: {condition.message}".rstrip(": ")
             for condition in self.status.conditions

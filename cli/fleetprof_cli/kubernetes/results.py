@@ -40,7 +40,7 @@ _CREDENTIALS: Final = (
 
 
 def find_store(state: RequestState, choice: StoreChoice) -> StoreLocation:
-    """Where the results are: what was named, else what the status' storeURL tells. Raises Failure."""
+    """Finds the results: the place that was named, else what the status' storeURL tells. Raises Failure."""
     try:
         if choice.store:
             return parse_store(choice.store, choice.s3_endpoint)
@@ -68,7 +68,7 @@ class Results:
 
     @classmethod
     def open(cls, state: RequestState, choice: StoreChoice) -> "Results":
-        """Those of a request; what is forwarded for it ends with the command. Raises Failure."""
+        """Opens the results of a request; what is forwarded for it ends with the command. Raises Failure."""
         location = find_store(state, choice)
         if choice.forward is not None:
             store = click.get_current_context().with_resource(reach_bundled_store(location, choice.forward))
@@ -95,7 +95,7 @@ class Results:
             return self._store.get(keys.report_page_key(self._namespace, self._uid))
 
     def page_address(self) -> str:
-        """Where report.html is, for people."""
+        """The address of report.html, for people."""
         return self._store.locate(keys.report_page_key(self._namespace, self._uid))
 
     def fetch(self, into: Path, ranks: list[int] | None) -> Iterator[tuple[Path, int]]:

@@ -127,7 +127,7 @@ class HubClient:
         return list(reply.sidecars)
 
     async def telemetry(self, workload: str) -> str:
-        """What runs now, FleetFigures as JSON: all jobs, or one with its ranks."""
+        """The figures of what runs now, FleetFigures as JSON: all jobs, or one with its ranks."""
         try:
             reply = await self._stub.Telemetry(
                 pb.TelemetryRequest(workload=workload), metadata=self._metadata, timeout=_CALL_S

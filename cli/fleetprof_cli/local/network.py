@@ -17,7 +17,7 @@ from fleetprof_cli.local.state import StateDirectory
 
 
 def advertise(listen: HostPort, port: int) -> HostPort:
-    """How others reach `port` of the address: by this machine's own name when it listens on all addresses."""
+    """The address at which others reach `port`: by this machine's own name when it listens on all addresses."""
     is_any = listen.host in ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
     return HostPort(socket.getfqdn() if is_any else listen.host, port)
 

@@ -84,7 +84,7 @@ class StateDirectory:
         return self._secret_file(self.path / "secret").read_bytes().strip()
 
     def certificate_files(self) -> tuple[Path, Path]:
-        """Where a hub that listens on the network keeps a certificate of its own making, and the key of it."""
+        """The files in which a hub on the network keeps a certificate of its own making, and its key."""
         return self.path / "hub-cert.pem", self.path / "hub-key.pem"
 
     def write(self, path: Path, data: bytes) -> None:
@@ -113,7 +113,7 @@ class StateDirectory:
         return local.read_location(self.path)
 
     def hub(self) -> HubRecord | None:
-        """Where the hub is, None when none was started here (or it left in the orderly way)."""
+        """The address of the hub, None when none was started here (or it left in the orderly way)."""
         try:
             return msgspec.json.decode(self.hub_file.read_bytes(), type=HubRecord)
         except (OSError, msgspec.DecodeError):

@@ -1,4 +1,4 @@
-"""What `fleetprof diff` and `kubectl fleetprof diff` share: options, printing, and the exit code that CI looks at.
+"""The common part of `fleetprof diff` and `kubectl fleetprof diff`: options, printing, and the exit code for CI.
 
 Guarantees: `-o json` prints one document that follows diff.v1.schema.json; a gate that cannot judge fails.
 """

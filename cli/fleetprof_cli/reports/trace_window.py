@@ -56,7 +56,7 @@ def _read_window(_context: click.Context, _parameter: click.Parameter, value: st
 
 
 def read_wanted(context: click.Context, *unfit: str) -> "Wanted | None":
-    """What to cut; None where a report is wanted. Raises UsageError beside the options named `unfit`."""
+    """The cut that is wanted; None where a report is wanted. Raises UsageError beside the options named `unfit`."""
     window, ranks = context.params["trace_window"], context.params["ranks"]
     if window is None:
         if ranks is not None:

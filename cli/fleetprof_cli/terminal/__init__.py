@@ -1,1 +1,1 @@
-"""What people see on a terminal: progress, states and reports."""
+"""The output for people on a terminal: progress, states and reports."""

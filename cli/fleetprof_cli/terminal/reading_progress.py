@@ -1,4 +1,4 @@
-"""How many traces have been read: a progress bar in terminals.
+"""The number of traces that have been read: a progress bar in terminals.
 
 Guarantees: goes to stderr, and nowhere when that is no terminal; the line is empty again when the work is done.
 """

@@ -1,4 +1,4 @@
-"""What the hub's state of a capture looks like: as one JSON document, in words, and on a display.
+"""The display of the hub's state of a capture: as one JSON document, in words, and on a display.
 
 Guarantees: pure. The document has the names of hub.proto's CaptureStatus, 64-bit numbers as numbers.
 """
@@ -34,19 +34,19 @@ def succeeded(status: pb.CaptureStatus) -> pb.Condition:
 
 
 def count_states(ranks: Sequence[pb.CaptureEvent]) -> Counter[int]:
-    """How many ranks are in each state."""
+    """The number of ranks in each state."""
     return Counter(rank.state for rank in ranks)
 
 
 def exit_code(status: pb.CaptureStatus) -> ExitCode:
-    """What a finished capture means for a script."""
+    """The exit code of a finished capture."""
     stored = sum(rank.state == pb.UPLOADED for rank in status.ranks)
     condition = succeeded(status)
     return judge_end(len(status.ranks), stored, succeeded=condition.status != "False", reason=condition.reason)
 
 
 def judge_end(targeted: int, stored: int, *, succeeded: bool, reason: str) -> ExitCode:
-    """What an end means for a script: of `targeted` ranks so many are stored, and the Succeeded condition's word."""
+    """The exit code of an end: of `targeted` ranks so many are stored, and the Succeeded condition's word."""
     if not targeted and reason not in _BEGUN:
         return ExitCode.REFUSED
     if stored == 0:
@@ -145,7 +145,7 @@ def _cost_document(cost: pb.RecordingCost | pb.TimeCost) -> dict[str, int]:
 
 
 def sentence(status: pb.CaptureStatus) -> str:
-    """How the capture stands, in one line."""
+    """The state of the capture, in one line."""
     states = count_states(status.ranks)
     stored, failed = states[pb.UPLOADED], states[pb.FAILED]
     condition = succeeded(status)

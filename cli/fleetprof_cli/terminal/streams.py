@@ -1,4 +1,4 @@
-"""What the terminal cannot take: characters that its encoding lacks, a full disk behind it, a pipe that was closed.
+"""Handles what the terminal cannot take: characters that its encoding lacks, a full disk behind it, a closed pipe.
 
 Guarantees: a character that is lacking becomes one that looks alike, of the same width; a write that fails ends the
 command with one sentence, and the interpreter's exit adds nothing to it.
@@ -74,7 +74,7 @@ def failed_writes() -> Iterator[None]:
 
 
 def _abandon(stream: TextIO) -> None:
-    """What is left in its buffer goes nowhere: writing it at exit would fail once more."""
+    """Throws away the rest of its buffer: writing it at exit would fail once more."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

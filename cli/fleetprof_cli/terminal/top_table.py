@@ -1,4 +1,4 @@
-"""What runs now, as tables: of jobs, or of the ranks of one job.
+"""Tables of what runs now: of jobs, or of the ranks of one job.
 
 Guarantees: pure; a column that nobody has a figure for is left out; text that came from elsewhere is shown as it is,
 never as markup.

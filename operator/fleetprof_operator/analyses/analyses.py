@@ -48,7 +48,7 @@ class AnalyzerJobFailed(FleetprofError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisBounds:
-    """What an administrator allows: seconds and pods at a time of one Job, what a request may ask of each resource.
+    """An administrator's bounds: seconds and pods at a time of one Job, and the amount of each resource for a request.
 
     `history`: so many finished Jobs are kept at the most, for their logs.
     """
@@ -87,11 +87,11 @@ class AnalyzerJobs:
         self._under_way: dict[str, AnalysedCapture] = {}
 
     def find_capture(self, job: str) -> AnalysedCapture | None:
-        """What the Job of this name works on; None when it is none of ours, or has ended."""
+        """The capture that the Job of this name works on; None when it is none of ours, or has ended."""
         return self._under_way.get(job)
 
     def describe_cuts(self, analysis: Analysis | None) -> str:
-        """What of it is beyond the bounds, and so not given, as a sentence; empty when nothing is."""
+        """The part of it that is beyond the bounds, and so not given, as a sentence; empty when nothing is."""
         cuts = find_cuts(analysis, self._bounds.max_parallelism, self._bounds.max_resources)
         return f"the analysis is cut to what the installation allows: {', '.join(cuts)}" if cuts else ""
 
@@ -194,7 +194,7 @@ class AnalyzerJobs:
             tries += 1
 
     async def _follow(self, name: str) -> tuple[JobOutcome, str]:
-        """How the Job ended, and the last trouble that its pods had. Raises AnalyzerJobFailed when it is deleted."""
+        """The end of the Job, and the last trouble of its pods. Raises AnalyzerJobFailed when it is deleted."""
         trouble = ""
         async with aclosing(self._states(name)) as states:
             while True:
@@ -205,7 +205,7 @@ class AnalyzerJobs:
                     return outcome, trouble
 
     async def _states(self, name: str) -> AsyncGenerator[JobOutcome]:
-        """How the Job stands, now and after each change."""
+        """The states of the Job, now and after each change."""
         query = {"fieldSelector": f"metadata.name={name}"}
         tries = 0
         while True:

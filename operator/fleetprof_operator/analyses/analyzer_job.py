@@ -32,7 +32,7 @@ _NO_BOUNDS: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """How the work is cut: into `count` pods, `parallel` at a time. One: no map and reduce."""
+    """The cut of the work: into `count` pods, `parallel` at a time. One: no map and reduce."""
 
     count: int
     parallel: int
@@ -108,7 +108,7 @@ def select_jobs(release: str) -> str:
 
 
 def find_cuts(analysis: Analysis | None, most_pods: int, max_resources: Mapping[str, str]) -> list[str]:
-    """What a request does not get of what it asks for its analysis: "parallelism 1000 to 32"."""
+    """The part of its analysis that a request asks for and does not get: "parallelism 1000 to 32"."""
     if analysis is None:
         return []
     cuts = []

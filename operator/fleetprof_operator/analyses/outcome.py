@@ -1,4 +1,4 @@
-"""What became of an analyzer Job, read from the Job and its pods: done, still going, or failed with one sentence.
+"""The outcome of an analyzer Job, read from the Job and its pods: done, still going, or failed with one sentence.
 
 Guarantees: pure. The sentence is the analyzer's own (its termination message) where it left one; memory that was too
 small and pods that never ran are told as such.
@@ -20,7 +20,7 @@ _OUT_OF_MEMORY_SAID = (
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """How a Job stands; `reason` and `message` are those of its Failed condition, `succeeded` counts pods."""
+    """The state of a Job; `reason` and `message` are those of its Failed condition, `succeeded` counts pods."""
 
     state: Literal["going", "done", "failed"]
     reason: str = ""

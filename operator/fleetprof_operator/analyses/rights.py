@@ -1,4 +1,4 @@
-"""What one analyzer Job may do in the object store: read its capture, and write what its command makes.
+"""The rights of one analyzer Job in the object store: read its capture, and write what its command makes.
 
 Guarantees: pure; a key outside the capture's prefix, of another name than those listed here, or too large is refused
 with a sentence; ledger, request, traces and samples can be written by no analysis.
@@ -50,7 +50,7 @@ def find_read_problem(capture: AnalysedCapture, key: str) -> str:
 
 
 def of_a_rank(key: str) -> bool:
-    """Whether a key belongs to one rank, which must have something in the store already."""
+    """Tells whether a key belongs to one rank, which must have something in the store already."""
     return "/ranks/" in key or "/timeline/rank-" in key
 
 

@@ -1,4 +1,4 @@
-"""What an administrator allows requests to ask for, by namespace; and the sentences about a request that asks for more.
+"""The bounds of requests, by namespace; and the sentences about a request that asks for more.
 
 Guarantees: pure; every sentence names the field, the bound and whom to ask. What admission refuses on apply
 (charts/fleetprof/templates/bounds) is refused here too: admission may be absent, or off.
@@ -35,7 +35,7 @@ class Bounds(msgspec.Struct, kw_only=True, frozen=True, rename="camel", forbid_u
 
     @property
     def counts(self) -> bool:
-        """Whether it matters how often something was captured before."""
+        """Tells whether it matters how often something was captured before."""
         return bool(self.captures_per_day or self.captures_per_day_of_namespace or self.cooldown_seconds)
 
 
@@ -47,7 +47,7 @@ class AllBounds(msgspec.Struct, kw_only=True, frozen=True):
     namespaces: Mapping[str, Bounds] = {}
 
     def of(self, namespace: str) -> Bounds:
-        """Those of one namespace; `default` where nothing is said about it."""
+        """The bounds of one namespace; `default` where nothing is said about it."""
         return self.namespaces.get(namespace, self.default)
 
 

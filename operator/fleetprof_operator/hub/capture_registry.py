@@ -89,7 +89,7 @@ class CaptureRegistry:
         return [c.ledger.name for c in sorted(waiting, key=lambda c: c.queue_key)]
 
     def estimate(self, namespace: str, target: str, collect: Collection[str]) -> RecordingEstimate | None:
-        """What the latest capture of this target says of one with these options; None where none does."""
+        """The latest capture's estimate for this target of one with these options; None where none does."""
         known = [
             c for c in self.by_uid.values() if (c.ledger.namespace, c.request.target_text()) == (namespace, target)
         ]

@@ -1,4 +1,4 @@
-"""What the command line asks of the hub, over gRPC: local mode only, where every token is a person's.
+"""The command line's door to the hub, over gRPC: local mode only, where every token is a person's.
 
 Guarantees: every error of the hub becomes the fitting status with its sentence. Source: grpc.aio, google.rpc.Code.
 """
@@ -24,7 +24,7 @@ _Result = TypeVar("_Result")
 
 
 class CapturesService(CapturesServicer):
-    """What the command line asks."""
+    """The calls of the command line."""
 
     def __init__(self, hub: Hub, authentication: CallAuthentication) -> None:
         self._hub = hub
@@ -67,7 +67,7 @@ class CapturesService(CapturesServicer):
         return pb.FleetReply(sidecars=await self._hub.fleet())
 
     async def Telemetry(self, request: pb.TelemetryRequest, context: Context) -> pb.TelemetryReply:  # noqa: N802
-        """What runs now."""
+        """The figures of what runs now."""
         await self._authentication.admit(context)
         figures = await self._hub.figures(request.namespace, request.workload)
         return pb.TelemetryReply(figures_json=msgspec.json.encode(figures).decode())

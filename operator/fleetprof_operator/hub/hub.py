@@ -154,7 +154,7 @@ class Hub:
         return capture.status()
 
     def knows(self, uid: str) -> bool:
-        """Whether the capture was taken already."""
+        """Tells whether the capture was taken already."""
         return uid in self.captures.by_uid
 
     async def watch(self, ref: str) -> AsyncIterator[pb.CaptureStatus]:
@@ -186,7 +186,7 @@ class Hub:
         return [record.to_status() for record in self._registry.list()]
 
     async def figures(self, namespace: str = "", workload: str = "", *, every_rank: bool = True) -> FleetFigures:
-        """What runs now: of one namespace, or all; with the ranks of those that are called `workload` or kind/name.
+        """Figures of what runs now: of one namespace, or all; with the ranks of those called `workload` or kind/name.
 
         Without `every_rank`, with ranks only of workloads whose pods ask for metrics of each rank. Between two
         workloads the event loop gets its turn.
@@ -222,11 +222,11 @@ class Hub:
         return [capture.status() for capture in known]
 
     def sidecars(self, namespace: str = "") -> Sequence[SidecarRecord]:
-        """What is known of the sidecars of a namespace, of all for ""; also of those that were lost a while ago."""
+        """The sidecars of a namespace, of all for ""; also of those that were lost a while ago."""
         return self._registry.list_of(namespace) if namespace else self._registry.list()
 
     def count_connected(self) -> int:
-        """How many sidecars are there."""
+        """The number of sidecars that are there."""
         return sum(record.link is not None for record in self._registry.list())
 
     def count_kept_bytes(self) -> int:

@@ -10,7 +10,7 @@ SECOND_NS: Final = 10**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubSettings:
-    """How long the hub waits for what, and how much it takes."""
+    """The waits and limits of the hub."""
 
     heartbeat_interval_ns: int = 2 * SECOND_NS  # news of processes come at once; each beat wakes a core of a job
     telemetry_interval_ns: int = 5 * SECOND_NS  # between two reports of one sidecar; 0: none are wanted

@@ -1,4 +1,4 @@
-"""What sidecars tell the hub, from a stream's first message to its end: who is there, and which capture hears it.
+"""The sessions of sidecars, from a stream's first message to its end: who is there, and which capture hears it.
 
 Guarantees: a sidecar is heard by captures of its own namespace only; whoever holds a capture that nobody knows any more
 is told to let go of it.

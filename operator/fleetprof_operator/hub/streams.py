@@ -36,7 +36,7 @@ _HELLO_PATIENCE_S: Final = 15.0
 
 
 class _Link:
-    """What waits to be sent to one sidecar, and how its stream ended."""
+    """The messages that wait to be sent to one sidecar, and how its stream ended."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[pb.HubMessage, int, float]] = deque()

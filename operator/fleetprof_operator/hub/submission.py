@@ -1,4 +1,4 @@
-"""What a request must be, beyond its form, for this hub to take it; and the name and id that it gets.
+"""The conditions of a request, beyond its form, for this hub to take it; and the name and id that it gets.
 
 Guarantees: pure but for the random id; what this version cannot do is refused by name, never ignored: a user who asks
 for redaction must not find unredacted traces in the store.

@@ -59,7 +59,7 @@ class WaitingLine:
         return 1 + (bisect_left(line.turns, turn) if line is not None else 0)
 
     def is_held(self, namespace: str, turn: Turn) -> bool:
-        """Whether one that comes before is: else those before are just being taken."""
+        """Tells whether one that comes before is: else those before are just being taken."""
         line = self._lines.get(namespace)
         return line is not None and bool(line.held) and line.held[0] < turn
 

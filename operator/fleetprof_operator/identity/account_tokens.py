@@ -18,7 +18,7 @@ class AccountTokens:
         self._subject = f"system:serviceaccount:{namespace}:{name}"
 
     async def admit(self, token: str) -> bool | None:
-        """Whether the token is one of them; None when nobody can tell now."""
+        """Tells whether the token is one of them; None when nobody can tell now."""
         try:
             claims = await self._keys.verify(token)
         except CannotAuthenticate:

@@ -50,7 +50,7 @@ class IssuerKeys:
         return None if claims is None else read_claims(claims)
 
     async def verify(self, token: str) -> Mapping[str, Any] | None:
-        """What a good token says, whoever's it is. Raises CannotAuthenticate when the keys cannot be read."""
+        """The claims of a good token, whoever's it is. Raises CannotAuthenticate when the keys cannot be read."""
         if not token or len(token) > MAX_TOKEN_CHARACTERS:
             return None
         try:

@@ -1,4 +1,4 @@
-"""What a service account token must say to be taken for a pod's: shared by both ways to check one.
+"""The claims that a service account token needs to be taken for a pod's: shared by both ways to check one.
 
 Guarantees: pure; a token that is not bound to a pod is nobody's.
 """

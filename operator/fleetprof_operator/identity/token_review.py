@@ -54,7 +54,7 @@ class TokenReviews:
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     def count_kept(self) -> int:
-        """Of how many tokens the answer is kept."""
+        """The number of tokens of which the answer is kept."""
         return len(self._known)
 
     async def authenticate(self, token: str) -> Principal | None:

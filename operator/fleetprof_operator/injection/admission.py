@@ -28,7 +28,7 @@ class InvalidReview(FleetprofError, ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRequest:
-    """What is to be admitted. The objects are JSON texts; `old_object_json` is `{}` but for an update."""
+    """An object to be admitted. The objects are JSON texts; `old_object_json` is `{}` but for an update."""
 
     uid: str
     operation: str
@@ -43,7 +43,7 @@ class AdmissionRequest:
         return _decode(self.object_json, "object")
 
     def read_old_object(self) -> dict[str, Any]:
-        """What it was before an update. Raises InvalidReview."""
+        """The object before an update. Raises InvalidReview."""
         return _decode(self.old_object_json, "oldObject")
 
 

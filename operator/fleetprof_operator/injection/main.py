@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class _Current:
-    """What a sidecar is made from at this moment: the settings, with what was found out since the webhook's start."""
+    """The settings of a sidecar at this moment, with what was found out since the webhook's start."""
 
     def __init__(self, settings: InjectionSettings, certificate: WebhookCertificate, store: StoreAddress) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""How large a pod is, counted in its text before it is parsed: the webhook leaves pods alone that are too large.
+"""The size of a pod, counted in its text before it is parsed: the webhook leaves pods alone that are too large.
 
 The API server takes pods of several megabytes, with thousands of containers; a training pod has a handful.
 Guarantees: pure; "" or a sentence that names what is too many. Nothing within the limits takes longer than some tens of

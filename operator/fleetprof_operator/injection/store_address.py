@@ -1,4 +1,4 @@
-"""Where the object store is, for pods that cannot resolve the cluster's names: what DNS tells the webhook, which can.
+"""The object store's address for pods that cannot resolve the cluster's names: DNS tells it to the webhook.
 
 Guarantees: only a name that the cluster alone knows is looked up; a look-up that fails leaves the last answer in place,
 and one that hangs holds nobody up.
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class StoreAddress:
-    """Of the store named `host`; call `look_up` now and then. `ip` is "" while it is not known, or not needed."""
+    """The address of the store `host`; call `look_up` now and then. `ip` is "" while it is not known, or not needed."""
 
     def __init__(self, host: str) -> None:
         self.ip = ""

@@ -83,7 +83,7 @@ class Webhook:
         )
 
     def make_admission(self) -> web.Application:
-        """What the API server speaks to."""
+        """The application that the API server speaks to."""
         app = web.Application()
         app.router.add_post("/pods", self._answer_pod)
         app.router.add_post("/requests", self._answer_request)

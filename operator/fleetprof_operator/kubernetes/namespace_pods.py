@@ -83,7 +83,7 @@ class NamespacePods:
 
     @property
     def complete(self) -> bool:
-        """Whether all pods are known."""
+        """Tells whether all pods are known."""
         return self._listing.complete
 
     @property

@@ -36,7 +36,7 @@ class Owners:
         self._refused: dict[str, tuple[CannotFollow, float]] = {}  # an owner's uid → why, and until when that stands
 
     async def lead_to(self, references: Sequence[Json], target: WorkloadReference) -> bool:
-        """Whether these owner references, or those of the owners, name the target.
+        """Tells whether these owner references, or those of the owners, name the target.
 
         Raises CannotFollow, ApiUnreachable.
         """

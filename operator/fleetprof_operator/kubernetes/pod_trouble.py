@@ -23,7 +23,7 @@ def explain(status: Json) -> str:
 
 
 def _container_troubles(status: Json) -> Iterator[str]:
-    """Of init containers, which native sidecars are, before the others."""
+    """The troubles of init containers, which native sidecars are, before the others."""
     for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
         state, last = container.get("state") or {}, (container.get("lastState") or {}).get("terminated") or {}
         waiting = state.get("waiting") or {}

@@ -70,7 +70,7 @@ class Leadership:
         return self._trouble or f"waiting for the Lease {LEASE}"
 
     def first_hub(self) -> HostPort | None:
-        """Where the hub of the process listens that serves in our place; None when none of our release does."""
+        """The address of the hub of the process that serves in our place; None when none of our release does."""
         if self.first is None or self.first.owner != self._me.owner:
             return None
         try:
@@ -99,7 +99,7 @@ class Leadership:
         self._renewed_s.clear()
 
     def count_age_s(self) -> float:
-        """How long ago the Lease was renewed that was renewed longest ago; 0 while this process does not serve."""
+        """The time since the Lease was renewed that was renewed longest ago; 0 while this process does not serve."""
         renewed = self._renewed_s.values() if self.held.is_set() else ()
         return time.monotonic() - min(renewed, default=time.monotonic())
 
@@ -114,7 +114,7 @@ class Leadership:
             log.warning("the Lease in %s cannot be freed: %s", namespace, error)
 
     async def _claim(self, namespace: str) -> bool:
-        """Whether the Lease is ours after this try. Raises Deposed."""
+        """Tells whether the Lease is ours after this try. Raises Deposed."""
         path, ours = lease_path(namespace), namespace in self._renewed_s
         began_s = time.monotonic()
         try:

@@ -62,14 +62,14 @@ def read_holder(lease: Json) -> Holder | None:
 
 
 def look(lease: Json, before: ObservedLease, now_ns: int) -> ObservedLease:
-    """What is known of the Lease after this look."""
+    """The Lease as this look leaves it."""
     spec = lease.get("spec") or {}
     mark = (str(spec.get("holderIdentity") or ""), str(spec.get("renewTime") or ""))
     return before if mark == before.mark and before.since_ns else ObservedLease(mark, now_ns)
 
 
 def is_free(lease: Json, me: Holder, observed: ObservedLease, now_ns: int) -> bool:
-    """Whether `me` may write its name: nobody's is there, or its own, or one that has not been renewed."""
+    """Tells whether `me` may write its name: nobody's is there, or its own, or one that has not been renewed."""
     holder = read_holder(lease)
     same = holder is not None and (holder.identity, holder.owner) == (me.identity, me.owner)
     return holder is None or same or now_ns - observed.since_ns >= DURATION_S * 10**9

@@ -1,4 +1,4 @@
-"""What a process that stands by does with callers: it hands them on to the process that serves.
+"""The relay of a process that stands by: it hands them on to the process that serves.
 
 All replicas are ready, so the Service sends sidecars, and Alertmanager, to any of them. A relay needs no right; the
 other ways to lead callers to one replica would let the operator change pods or the addresses of Services.

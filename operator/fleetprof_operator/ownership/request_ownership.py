@@ -48,7 +48,7 @@ class RequestOwnership:
             await self._leases.run()
 
     def is_known(self) -> bool:
-        """Whether the other releases are."""
+        """Tells whether the other releases are."""
         return self._leases.complete or not self._has_neighbours
 
     def require(self) -> None:
@@ -57,7 +57,7 @@ class RequestOwnership:
             raise ApiUnreachable(self._leases.trouble or "the Leases of other releases are not listed yet")
 
     def serves(self, body: Mapping[str, Any]) -> bool:
-        """Whether this request is ours."""
+        """Tells whether this request is ours."""
         finalizers = body["metadata"].get("finalizers") or ()
         if CLUSTER_FINALIZER in finalizers:
             return not self._namespaced
@@ -67,7 +67,7 @@ class RequestOwnership:
         return namespace == self._own_lease or namespace not in self._leases.objects.values()
 
     def holds(self, body: Mapping[str, Any]) -> bool:
-        """Whether our finalizer is on this request: its deletion waits for us."""
+        """Tells whether our finalizer is on this request: its deletion waits for us."""
         return self.finalizer in (body["metadata"].get("finalizers") or ())
 
 

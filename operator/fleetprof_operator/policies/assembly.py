@@ -27,7 +27,7 @@ from fleetprof_operator.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """What an operator needs of them."""
+    """The part of policies that an operator needs."""
 
     engine: Engine
     exemptions: Exemptions
@@ -60,7 +60,7 @@ class Policies:
     def make_control(
         self, serves: Callable[[Mapping[str, Any]], bool], certificate: Callable[[], ServerTls] | None
     ) -> PolicyControl:
-        """What begins and ends them. `serves`: whether an object is this release's."""
+        """The part that begins and ends them. `serves`: whether an object is this release's."""
         token = self.settings.alerts_token_file
         receiver = AlertReceiver(token, self.engine.take_alerts, self.settings.namespace) if token is not None else None
         return PolicyControl(self.engine, serves, receiver, self.settings.alerts_listen, certificate)

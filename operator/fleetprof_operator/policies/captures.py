@@ -1,4 +1,4 @@
-"""What comes of a decision: the capture is written down, its request is made and followed, its end is told.
+"""The captures that come of a decision: the capture is written down, its request is made and followed, its end is told.
 
     the capture stands in the policy's status → its request is made → its end stands there too → it is told
 
@@ -103,7 +103,7 @@ class PolicyCaptures:
         self._telling.pop(request, None)
 
     async def _write(self, policy: PolicyState) -> bool:
-        """Whether the object has the policy's log. Waits a while with what no capture waits for."""
+        """Tells whether the object has the policy's log. Waits a while with what no capture waits for."""
         now = self._clock()
         status = policy.build_status(now)
         if status == policy.known:

@@ -61,7 +61,7 @@ def decide(
     firing: Firing,
     now: int,
 ) -> CaptureOrder | NoCapture:
-    """What comes of a firing. `identity` is the policy's name and uid, `own` its captures, `others` those that other
+    """The decision on a firing. `identity` is the policy's name and uid, `own` its captures, `others` those that other
     policies of the namespace made; `now` in Unix ns.
     """
     own, budget = list(own), spec.budget
@@ -104,7 +104,7 @@ def name_request(identity: tuple[str, str], firing: Firing) -> str:
 
 
 def count_ranks(template: Recording, ranks: int) -> int:
-    """How many of a job's ranks a template captures, one at least."""
+    """The number of a job's ranks that a template captures, one at least."""
     chosen = template.ranks
     if chosen is None:
         return max(1, ranks)

@@ -23,14 +23,14 @@ _AT_A_TIME: Final = 10
 
 
 class Exemptions:
-    """What is known of each job that was asked about."""
+    """The exemption of each job that was asked about."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._known: dict[Job, tuple[bool, int]] = {}  # and when that was read
 
     def list_exempt(self) -> list[Job]:
-        """Those known to be exempt."""
+        """The jobs known to be exempt."""
         return [job for job, (is_exempt, _) in self._known.items() if is_exempt]
 
     async def is_exempt(self, job: Job, pod: str, now_unix_ns: int) -> bool:

@@ -1,4 +1,4 @@
-"""What a policy has done: its captures and what it left out, as its status has them. The budget is reckoned from here.
+"""The log of a policy: its captures and what it left out, as its status has them. The budget is reckoned from here.
 
 Guarantees: bounded; what is written is what is read again by the next operator, so that a restart neither forgets nor
 repeats; entries leave when neither the budget nor a trigger needs them any more.

@@ -1,4 +1,4 @@
-"""What Prometheus is told of policies: exempt jobs, the reports that policies brought about, alerts without room.
+"""The metrics of policies: exempt jobs, the reports that policies brought about, alerts without room.
 
 Guarantees: asked at each scrape, from memory; at most MOST_SERIES of each, the newest reports first. Their labels are
 names of users' objects, as those of telemetry are (docs/metrics.md).

@@ -41,7 +41,7 @@ class AlertReceiver:
         self._refusals = Refusals(log, "calls of the alert receiver")
 
     def make_application(self) -> web.Application:
-        """What Alertmanager speaks to."""
+        """The application that Alertmanager speaks to."""
         application = web.Application(client_max_size=MOST_BYTES)
         application.router.add_post("/alerts", self._answer)
         return application

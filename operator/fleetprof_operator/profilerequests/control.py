@@ -74,7 +74,7 @@ class Control:
         kopf.on.startup(registry=registry)(self._configure)
 
     async def on_index(self, body: Mapping[str, Any], **_: Any) -> None:
-        """Whether a request waits to be taken, so that after any restart they are taken in the order of their turns."""
+        """Indexes requests that wait, so that after any restart they are taken in the order of their turns."""
         metadata, line = body["metadata"], self._services.waiting_line
         namespace, uid = metadata["namespace"], metadata["uid"]
         record = Record(dict(body))

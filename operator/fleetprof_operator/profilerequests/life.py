@@ -53,7 +53,7 @@ _REPORT_S: Final = 30.0  # for the store to give the report's headline
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestServices:
-    """What all requests share. `owner` is this release; `targets` has the pods' watch of each request under way."""
+    """Objects that all requests share. `owner` is this release; `targets` has the pods' watch of each open request."""
 
     cluster: Cluster
     hub: Hub

@@ -69,12 +69,12 @@ class Record:
 
     @property
     def is_suspended(self) -> bool:
-        """Whether it is held back."""
+        """Tells whether it is held back."""
         return bool(self.body["spec"].get("suspend"))
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether it is being deleted, or its capture is to be cancelled."""
+        """Tells whether it is being deleted, or its capture is to be cancelled."""
         return "deletionTimestamp" in self.metadata or CANCEL_ANNOTATION in (self.metadata.get("annotations") or {})
 
     @property
@@ -90,7 +90,7 @@ class Record:
 
 
 class Records:
-    """What is known of every ProfileRequest, by uid."""
+    """The records of every ProfileRequest, by uid."""
 
     def __init__(self) -> None:
         self._records: dict[str, Record] = {}
@@ -116,6 +116,6 @@ class Records:
         return time.monotonic() - min(without) if without else 0.0
 
     def count_states(self) -> Counter[str]:
-        """How many requests stand how: the reason of Succeeded, of those that have not ended."""
+        """The number of requests by state: the reason of Succeeded, of those that have not ended."""
         running = (r.body.get("status") for r in self._records.values() if not is_finished(r.body.get("status")))
         return Counter(find_state(status) or "New" for status in running)

@@ -31,7 +31,7 @@ _FAILURE_MESSAGE: Final = longest(FailedRanks, "message")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What holds of one condition: status True, False or Unknown; a CamelCase reason; a sentence."""
+    """A fact of one condition: status True, False or Unknown; a CamelCase reason; a sentence."""
 
     status: str
     reason: str
@@ -60,7 +60,7 @@ def from_capture(capture: pb.CaptureStatus) -> Json:
 
 
 def count_ranks(events: Iterable[pb.CaptureEvent]) -> dict[str, int]:
-    """How many ranks got how far."""
+    """The number of ranks by state."""
     counts = Counter[str](targeted=0, armed=0, captured=0, uploaded=0, failed=0)
     for event in events:
         counts["targeted"] += 1
@@ -135,7 +135,7 @@ def finish(wanted: Json, now_unix_ns: int) -> Json:
 
 
 def is_finished(status: Mapping[str, object] | None) -> bool:
-    """Whether a request with this status has ended."""
+    """Tells whether a request with this status has ended."""
     return bool((status or {}).get("completionTime"))
 
 
@@ -149,7 +149,7 @@ def find_state(status: Mapping[str, object] | None) -> str:
 
 
 def differ_much(known: Json, status: Json) -> bool:
-    """Whether a condition's status or reason is another, which is to be seen at once; counts and sentences can wait."""
+    """Tells if a condition's status or reason is new, which is to be seen at once; counts and sentences can wait."""
     return _marks(known) != _marks(status) or is_finished(known) != is_finished(status)
 
 

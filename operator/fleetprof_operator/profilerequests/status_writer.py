@@ -85,7 +85,7 @@ class StatusWriter:
         self.known = status
 
     async def _is_gone(self, refusal: ApiRefused) -> bool:
-        """Whether that is why a write was refused: 404, or 422 because the uid is another's."""
+        """Tells whether that is why a write was refused: 404, or 422 because the uid is another's."""
         if refusal.status != 422:
             return refusal.status == 404
         path, _, name = self._path.rpartition("/")

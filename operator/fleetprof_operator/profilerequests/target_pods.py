@@ -26,7 +26,7 @@ _BURST_S: Final = 0.1  # pods come in bursts; whose they are is looked up once f
 
 
 class TargetPodsWatch:
-    """Those of a namespace's `pods` that a query means; `what` names its target for people. Let `run` run."""
+    """The pods of a namespace's `pods` that a query means; `what` names its target for people. Let `run` run."""
 
     def __init__(self, pods: NamespacePods, query: PodQuery, what: str) -> None:
         self._pods = pods

@@ -1,4 +1,4 @@
-"""What an HTTP server of ours logs of its peers: their faults in sum, ours in full.
+"""The log of an HTTP server of ours about its peers: their faults in sum, ours in full.
 
 aiohttp logs a traceback for each request that is malformed (a header that is too long, a second request that is
 garbage), and anybody who reaches the port can send those.

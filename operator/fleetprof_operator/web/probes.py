@@ -1,4 +1,4 @@
-"""What kubelet and Prometheus ask of each of our processes in a cluster: /healthz, /readyz and, of some, /metrics.
+"""Our processes' answers to kubelet and Prometheus in a cluster: /healthz, /readyz and, of some, /metrics.
 
 Guarantees: no answer needs the store or the API server, so a probe cannot hang on either; of users' objects nothing is
 told but the names and figures of workloads, and that by the operator alone (docs/metrics.md); whoever reaches the port

@@ -12,7 +12,7 @@ _MOST_KINDS: Final = 8
 
 
 class Refusals:
-    """Those of one server, told to `log`."""
+    """The refusals of one server, told to `log`."""
 
     def __init__(self, log: logging.Logger, what: str) -> None:
         self._log = log

@@ -1,4 +1,4 @@
-"""How much memory asyncio takes for a TLS connection, before its peer has said a word.
+"""The memory that asyncio takes for a TLS connection, before its peer has said a word.
 
 Each has a buffer of 256 KiB for what comes, made at once: 512 silent connections are 130 MiB, more than a process of
 ours has to spare. A TLS record has 16 KiB. Source: asyncio.sslproto of CPython 3.11 to 3.14.

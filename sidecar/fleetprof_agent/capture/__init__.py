@@ -1,1 +1,1 @@
-"""What the agent does around one capture."""
+"""The agent's part in one capture."""

@@ -1,4 +1,4 @@
-"""What one recording may take of the job's memory: watches, tells when it becomes too much, and measures.
+"""The limit of what one recording may take of the job's memory: watches, tells when it becomes too much, and measures.
 
 Kineto takes little while it records and about ten times that when it writes the trace, after the window, where it can
 no longer be stopped (docs/limits.md has the figures); to drop a recording it takes as much as to write what there is of

@@ -1,4 +1,4 @@
-"""What the agent does around one capture, apart from how it is run: a state machine with time passed in.
+"""The agent's part in one capture, apart from how it is run: a state machine with time passed in.
 
     arm ──▶ watching ──done──▶ after-window ──▶ over        cancel, or `until` reached ──▶ over
 

@@ -1,4 +1,4 @@
-"""Where the control groups lie that limit a process, of one controller.
+"""The folders of the control groups that limit a process, of one controller.
 
 Guarantees: nothing is raised; what cannot be read is empty. Sources: cgroups(7), proc(5).
 """
@@ -37,7 +37,7 @@ def find_groups(controller: str, probes: tuple[str, str], own: str, proc: str = 
 
 
 def read_text(path: str) -> str:
-    """What a small file says; "" when it cannot be read."""
+    """The text of a small file; "" when it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()

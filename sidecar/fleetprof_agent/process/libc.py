@@ -1,4 +1,4 @@
-"""What the agent asks of the C library itself, because Python's way would change something of the job's.
+"""The agent's calls of the C library itself, because Python's way would change something of the job's.
 
 A Python socket made around a descriptor of the job (`fileno=`) sets O_NONBLOCK on the description that its owner
 shares, once the job has called `socket.setdefaulttimeout`: a logger on a socket then loses lines. And a forked child

@@ -1,4 +1,4 @@
-"""How much memory a process has, how much more it may take, and giving back what its allocator keeps.
+"""The memory of a process, the memory that it may still take, and giving back what its allocator keeps.
 
 Guarantees: nothing is raised; what cannot be read does not count. `headroom_bytes` takes a tenth of a millisecond for
 each limited control group and twice that for the machine, so it is read every ten seconds outside a capture.
@@ -34,7 +34,7 @@ class ProcessMemory:
         self._most_data = _find_number(limits, "Max data size")
 
     def resident_bytes(self) -> int:
-        """What it has in memory; 0 when that cannot be read."""
+        """The bytes that it has in memory; 0 when that cannot be read."""
         return self._pages(1) * PAGE_BYTES
 
     def peak_bytes(self) -> int:
@@ -42,7 +42,7 @@ class ProcessMemory:
         return _find_number(read_text(self._own + "/status"), "VmHWM:") * 1024
 
     def headroom_bytes(self) -> int:
-        """What it may still take before the first of its limits is reached, at least 1; 0: no limit can be read.
+        """The bytes that it may take before it reaches the first of its limits, at least 1; 0: no limit can be read.
 
         Page cache counts as free where the kernel would reclaim it first: what is inactive, and half of the rest.
         """
@@ -73,7 +73,7 @@ def give_back() -> bool:
 
 
 def _room_in(folder: str, version: int) -> int | None:
-    """What a control group may still take; None without a limit."""
+    """The memory that a control group may still take; None without a limit."""
     limits, used, inactive, active = _FILES[version]
     found = [int(text) for text in (read_text(folder + "/" + name).strip() for name in limits) if text.isdigit()]
     if not found or min(found) >= NO_LIMIT_BYTES:

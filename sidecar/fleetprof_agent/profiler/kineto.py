@@ -1,4 +1,4 @@
-"""What the agent may do to Kineto in its own process: drop its on-demand trace, and make exits safe.
+"""The agent's hold on Kineto in its own process: drop its on-demand trace, and make exits safe.
 
 An interpreter that ends while Kineto collects or writes a trace dies by SIGSEGV (PyTorch 2.13 and 2.15, every exit but
 few). An empty profile takes precedence over an on-demand trace: one that is collecting is dropped (one that is only

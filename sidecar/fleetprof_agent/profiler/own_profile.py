@@ -1,4 +1,4 @@
-"""Whether the job's own profiler has Kineto's one slot, and the lock that keeps our hands off it meanwhile.
+"""Tells whether the job's own profiler has Kineto's one slot, and the lock that keeps our hands off it meanwhile.
 
 PyTorch tells only that a profile records. It is at work before: from `_prepare_profiler`, the begin of a schedule's
 warm-up, on Kineto holds its trace, and an empty profile of ours in that time takes the trace away and kills the job
@@ -31,7 +31,7 @@ _NAMES = ("_prepare_profiler", "_run_on_profiler_start", "_run_on_profiler_stop"
 
 
 class OwnProfile:
-    """Of one process. `before_begin()` and `changed(phase)` are called in the job's thread."""
+    """The job's own profiler, of one process. `before_begin()` and `changed(phase)` are called in the job's thread."""
 
     def __init__(self) -> None:
         self.phase = IDLE

@@ -1,4 +1,4 @@
-"""What a notebook calls the cell that a file name stands for: its kernel compiles cells as files that exist nowhere.
+"""A notebook's name of the cell that a file name stands for: its kernel compiles cells as files that exist nowhere.
 
 Guarantees: imports nothing, and reads what IPython has loaded; what it does not know is a cell without a number.
 Source: IPython.core.compilerop.CachingCompiler, which keeps the number of each file for its own tracebacks.

@@ -71,7 +71,7 @@ class CollectorMarks:
         return True
 
     def hear(self, phase: str, info: dict[str, Any]) -> None:
-        """What gc.callbacks call: a collection begins ("start") or ends ("stop"). Raises nothing."""
+        """A function for gc.callbacks: a collection begins ("start") or ends ("stop"). Raises nothing."""
         try:
             now = self._clock()
             if phase == "start":

@@ -26,7 +26,7 @@ NOT_READ = (None, None, None, None, None)
 
 
 class SchedulerFigures:
-    """Of this process and one thread of it, `task` at the kernel. `torch_threads`: torch.get_num_threads()."""
+    """Figures of this process and one thread of it, `task` at the kernel. `torch_threads`: torch.get_num_threads()."""
 
     def __init__(
         self,

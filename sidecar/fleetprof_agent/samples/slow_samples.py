@@ -16,7 +16,7 @@ SLOW_SAMPLE_SHARE = 4_000
 
 
 class SlowSamples:
-    """Of one process; the first one is due SLOW_SAMPLE_NS after `now`."""
+    """The slow samples of one process; the first one is due SLOW_SAMPLE_NS after `now`."""
 
     def __init__(self, channel: Channel, sampler: DeviceSampler, now: int) -> None:
         self._channel = channel

@@ -1,4 +1,4 @@
-"""Where the training thread is in its Python code during a capture's window, and whether it gets a core.
+"""The place of the training thread in its Python code during a capture's window, and whether it gets a core.
 
 A trace shows the host's time between two operators as nothing at all; a look at the thread's stack now and then gives
 that time a line of code, and the kernel's account of its scheduling tells Python from a wait for a core.
@@ -145,7 +145,7 @@ class ThreadSamples:
         self._rows.append((at, self._stacks.intern(frames), *self._schedule.read()))
 
     def _wait_ns(self, now: int, step: int) -> int:
-        """How long the window, or what is sampled before it, is away; an estimate where it begins with a step."""
+        """The time until the window, or until what is sampled before it; an estimate where it begins with a step."""
         if self._first_step:
             return (self._first_step - 1 - STEPS_BEFORE - step) * max(self._step_ns, 1)
         return self._start - now

@@ -1,4 +1,4 @@
-"""What the sidecar is told of the process and its steps, outside a capture as well: "hello" and "steps".
+"""The reports to the sidecar on the process and its steps, outside a capture as well: "hello" and "steps".
 
 Guarantees: at most one report every REPORT_EVERY_S once it is known how long an iteration takes; a hello that could
 not be sent goes with the next report.
@@ -34,7 +34,7 @@ class StepReports:
         self._headroom_bytes = 0
 
     def step_ns(self) -> int:
-        """How long an optimizer step takes; 0: not known."""
+        """The time of an optimizer step; 0: not known."""
         per_iteration = self._per_iteration
         return self._ring.iteration_ns(per_iteration) // per_iteration if per_iteration else 0
 

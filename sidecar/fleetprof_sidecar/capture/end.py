@@ -1,4 +1,4 @@
-"""How a capture ends: delivered, or failed with a reason; and what is left to be done then.
+"""The end of a capture: delivered, or failed with a reason; and what is left to be done then.
 
 Guarantees: pure; each end is reported to the hub; what was delivered to Kineto is taken back where that is possible.
 """

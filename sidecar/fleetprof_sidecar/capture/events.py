@@ -1,4 +1,4 @@
-"""What may happen to a capture on one process: the only things that `machine` moves by.
+"""The events of a capture on one process: the only things that `machine` moves by.
 
 What happens to the process and to its order is the process table's to say (`processes.events`); the rest is here.
 
@@ -91,7 +91,7 @@ class AgentDropping:
 
 @dataclass(frozen=True, slots=True)
 class AgentEnding:
-    """What the agent was asked to drop has its window behind it: Kineto ends and writes it by itself."""
+    """The recording that the agent was asked to drop has its window behind it: Kineto ends and writes it by itself."""
 
     at_unix_ns: int
 
@@ -105,7 +105,7 @@ class AgentCancelled:
 
 @dataclass(frozen=True, slots=True)
 class MemoryMeasured:
-    """What the recording took of the process's resident memory, as its agent saw it."""
+    """The memory that the recording took of the process's resident memory, as its agent saw it."""
 
     before_bytes: int
     peak_bytes: int
@@ -115,7 +115,7 @@ class MemoryMeasured:
 
 @dataclass(frozen=True, slots=True)
 class TimeMeasured:
-    """What the recording did to the rank's iterations, as its agent timed them."""
+    """The effect of the recording on the rank's iterations, as its agent timed them."""
 
     cost: TimeCost
     at_unix_ns: int

@@ -33,14 +33,14 @@ STORE_PATIENCE_NS: Final = 300_000_000_000
 
 
 def begin_delivery(capture: ProcessCapture) -> list[Effect]:
-    """What is to be done with a trace that was just written, or of which nothing was done before a restart."""
+    """The effects for a trace that was just written, or of which nothing was done before a restart."""
     if capture.terms.traces is Traces.FULL and not capture.terms.canary:
         return [Effect.UPLOAD_TRACE, Effect.GATHER_SAMPLES]
     return [Effect.GATHER_SAMPLES]
 
 
 def resume_delivery(capture: ProcessCapture) -> list[Effect]:
-    """What a restart has ended, to be begun again."""
+    """The effects that a restart has ended, to be begun again."""
     if capture.terms.canary:
         return [] if capture.time_cost is not None else [Effect.GATHER_SAMPLES]
     gathered = capture.samples is not None or bool(capture.samples_note)
@@ -106,7 +106,7 @@ def keep(capture: ProcessCapture, event: Event) -> Transition:
 
 
 def _next(capture: ProcessCapture, at: int) -> Transition:
-    """What follows from what is there, stored and gathered."""
+    """The effects that follow from what is there, stored and gathered."""
     gathered = capture.samples is not None or bool(capture.samples_note)
     if capture.terms.traces is not Traces.FULL:
         if not gathered:

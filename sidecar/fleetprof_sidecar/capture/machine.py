@@ -167,7 +167,7 @@ def advance(capture: ProcessCapture, event: Event) -> Transition:
 
 
 def _clean_up(capture: ProcessCapture, event: Event) -> list[Effect]:
-    """What a capture that is over still has to do: take back what was delivered after all, drop what appears."""
+    """The effects of a capture that is over: take back what was delivered after all, drop what appears."""
     if isinstance(event, Delivered) and capture.terms.has_agent and not capture.armed_unix_ns:
         return [Effect.CANCEL_IN_PROCESS, Effect.DISCARD]
     return [Effect.DISCARD] if isinstance(event, Delivered | FinalSeen) else []

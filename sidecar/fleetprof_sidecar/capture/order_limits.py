@@ -1,4 +1,4 @@
-"""What the sidecar itself allows an order to ask of its trainers, whoever sends it.
+"""The limits that the sidecar itself sets: an order to ask of its trainers, whoever sends it.
 
 The hub refuses what goes beyond the limits of a request; one that is imitated, taken over or of another version may
 not.

@@ -31,7 +31,7 @@ def read_terms(
     known: RecordingEstimate | None = None,
     recorded: Sequence[RecordedSpan] = (),
 ) -> Terms:
-    """What `arm`, which is within the limits, asks of one process, given how the process was last seen.
+    """The terms that `arm`, which is within the limits, asks of one process, given how the process was last seen.
 
     `known`: what its last recording took; the hub's estimate counts first. `recorded`: when there were recordings.
     Raises ValueError naming the wrong field.
@@ -93,12 +93,12 @@ def _read_estimate(sent: hub_pb2.RecordingEstimate) -> RecordingEstimate:
 
 
 def _blind_bytes(window: hub_pb2.Window) -> int:
-    """Where nothing is known: one iteration cannot be stopped in time, longer windows are the agent's to watch."""
+    """Bytes where nothing is known: one iteration cannot be stopped in time, longer ones are the agent's to watch."""
     return BLIND_ITERATION_BYTES if window.iterations == 1 else 0
 
 
 def _count_iterations(window: hub_pb2.Window, step: StepView | None) -> int:
-    """How many iterations a window records at most; 1 where nobody knows how long one takes."""
+    """The number of iterations that a window records at most; 1 where nobody knows how long one takes."""
     if window.iterations > 0:
         return window.iterations
     iteration_ns = step.iteration_ns if step is not None else 0
@@ -111,7 +111,7 @@ def sample_interval_ns(asked_ns: int) -> int:
 
 
 def window_ns(terms: Terms) -> int:
-    """How long the window takes, estimated where it is given in iterations."""
+    """The length of the window, estimated where it is given in iterations."""
     if terms.duration_ns:
         return terms.duration_ns
     if terms.iteration_ns:

@@ -53,7 +53,7 @@ class RecordedSpan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked of one process; never changes. Exactly one of `first_step` and `start_unix_ns` is set."""
+    """The terms asked of one process; never changes. Exactly one of `first_step` and `start_unix_ns` is set."""
 
     capture_id: str
     process_id: str
@@ -116,12 +116,12 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def device_counters(self) -> bool:
-        """Whether the device's profiling counters are to be sampled: a job or a monitor may use them for itself."""
+        """Tells if the device's profiling counters are to be sampled: a job or a monitor may use them for itself."""
         return Collect.DEVICE_METRICS in self.collect
 
     @property
     def samples_thread(self) -> bool:
-        """Whether the agent notes where the training thread is: our Python would be in a trace with stacks."""
+        """Tells whether the agent notes where the training thread is: our Python would be in a trace with stacks."""
         return self.thread_samples and Collect.STACKS not in self.collect
 
     @property
@@ -142,7 +142,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessCapture(msgspec.Struct, frozen=True, kw_only=True):
-    """Where one capture on one process stands; everything that must survive a restart of the sidecar."""
+    """The state of one capture on one process; everything that must survive a restart of the sidecar."""
 
     terms: Terms
     state: RankState = RankState.ASKED
@@ -198,7 +198,7 @@ class ProcessCapture(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Effect(StrEnum):
-    """What is to be done about a capture; everything that is needed for it is in the capture."""
+    """A thing to be done about a capture; everything that is needed for it is in the capture."""
 
     REPORT = "report"  # tell the hub
     WITHDRAW_ORDER = "withdraw order"  # from the endpoint's queue, when not yet delivered

@@ -92,7 +92,7 @@ def explain_expiry(capture: ProcessCapture, why: str, last_poll_unix_ns: int) ->
 
 
 def explain_end_of_process(orderly_end: bool) -> tuple[Reason, str]:
-    """How the process ended; `orderly_end`: its agent said goodbye."""
+    """The reason of the process's end; `orderly_end`: its agent said goodbye."""
     if orderly_end:
         return Reason.PROCESS_EXITED, "the process ended, by itself or by an exception, before its trace was complete"
     return Reason.PROCESS_KILLED, "a signal or a crash ended the process before its trace was complete"

@@ -1,4 +1,4 @@
-"""What the last recordings of each process cost, and when they were.
+"""The cost of the last recordings of each process, and their times.
 
 The cost is an estimate of the next one, for when the hub has none. Guarantees: one estimate and a few times per
 process; a process that is gone is forgotten.
@@ -17,14 +17,14 @@ _MOST_RECORDED: Final = 8
 
 
 class RecordingHistory:
-    """What earlier captures of each process cost."""
+    """The cost of earlier captures of each process."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[frozenset[str], RecordingEstimate]] = {}
         self._recorded: dict[str, Sequence[RecordedSpan]] = {}
 
     def note(self, capture: ProcessCapture) -> None:
-        """What a capture that is over says; nothing if it recorded nothing."""
+        """Takes in a capture that is over; nothing if it recorded nothing."""
         terms, process_id = capture.terms, capture.terms.process_id
         if capture.armed_unix_ns:
             over = max(capture.written_unix_ns, capture.failed_unix_ns)
@@ -42,7 +42,7 @@ class RecordingHistory:
                 del kept[next(iter(kept))]
 
     def of(self, process_id: str, collect: Collection[str]) -> RecordingEstimate | None:
-        """What the process's last recording says of one with these options."""
+        """The estimate of a recording with these options, by the process's last one."""
         collected, estimate = self._known.get(process_id, (frozenset(), None))
         return estimate if covers(collected, collect) else None
 

@@ -1,4 +1,4 @@
-"""What a capture makes of the file that Kineto writes: it begins as `.tmp`, and is renamed when it is complete.
+"""The handling of the file that Kineto writes: it begins as `.tmp`, and is renamed when it is complete.
 
 A file is the surest sign of a state: it shows that the order was fetched, and that the recording has begun.
 Guarantees: as in `machine`; a trace counts as written only after its own trace id was found in it.

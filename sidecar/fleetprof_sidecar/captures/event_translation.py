@@ -1,4 +1,4 @@
-"""What the process table tells of a process, as events of one capture of it.
+"""The process table's news of a process, as events of one capture of it.
 
 Guarantees: changes nothing but the recorder that it is given; an event about another capture's order means nothing.
 """
@@ -45,7 +45,7 @@ def translate(
 
 
 def make_tick(view: ProcessView | None, hint: str, now_unix_ns: int) -> Tick:
-    """What is seen of a capture's process now, if it is there. `hint`: what stands in the capture's way."""
+    """The sight of a capture's process now, if it is there. `hint`: what stands in the capture's way."""
     if view is None:
         return Tick(now_unix_ns, hint=hint)
     return Tick(

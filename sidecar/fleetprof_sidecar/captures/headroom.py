@@ -1,4 +1,4 @@
-"""Whether a recording fits into memory and disk: the last look before its order is placed, while nothing has begun.
+"""Tells if a recording fits into memory and disk: the last look before its order is placed, while nothing has begun.
 
 Guarantees: a recording of unknown size is refused only if memory or disk are at their floor already; what other ranks
 here were ordered to write counts as used, so that as many ranks of a pod record as fit.
@@ -31,7 +31,7 @@ class Disk:
         self._limit_bytes = limit_bytes
 
     def room_bytes(self) -> int:
-        """What may still be written, less what is left to everyone else."""
+        """The bytes that may still be written, less what is left to everyone else."""
         rooms = [room for room, _ in self._volumes()]
         if self._limit_bytes:
             used = sum(_used_bytes(folder) for folder in (self._traces, self._spool))
@@ -55,12 +55,12 @@ class Disk:
 
     @property
     def limit_bytes(self) -> int:
-        """What the pod may take in all; 0: nobody says."""
+        """The bytes that the pod may take in all; 0: nobody says."""
         return self._limit_bytes
 
 
 def disk_need_bytes(terms: Terms) -> int:
-    """What a capture will have on disk at most; 0: not known."""
+    """The most that a capture will have on disk; 0: not known."""
     return terms.trace_needed_bytes + terms.trace_needed_bytes // _COPY_SHARE
 
 

@@ -25,7 +25,7 @@ class Leftovers:
 
     @property
     def are_expected(self) -> bool:
-        """Whether the directory is worth looking at for their sake."""
+        """Tells whether the directory is worth looking at for their sake."""
         return bool(self._expected)
 
     def expect(self, capture: ProcessCapture, now_unix_ns: int) -> None:

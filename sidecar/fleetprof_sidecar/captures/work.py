@@ -1,4 +1,4 @@
-"""What takes time in a capture: compressing, gathering samples, delivering to the store. Tasks, one set per capture.
+"""The slow work of a capture: compressing, gathering samples, delivering to the store. Tasks, one set per capture.
 
 Guarantees: each piece of work ends in one event for its capture, also when it fails in a way that nobody foresaw;
 `stop` ends all work of a capture, `close` all work.
@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 
 class EventSink(Protocol):
-    """Where the events of captures go: to `HeldCaptures`, which starts the work and names itself."""
+    """The sink of captures' events: to `HeldCaptures`, which starts the work and names itself."""
 
     def apply(self, key: CaptureKey, event: Event) -> None:
         """Something happened to a capture."""

@@ -43,7 +43,7 @@ _PHASE: Final = b'"ph":'
 
 
 class CompressionResult(TypedDict):
-    """What stdout carries. `failure`: "", or a name of fleetprof_api.ledger.Reason, and then only `message` counts."""
+    """The result on stdout. `failure`: "", or a name of fleetprof_api.ledger.Reason, and then only `message` counts."""
 
     failure: str
     message: str

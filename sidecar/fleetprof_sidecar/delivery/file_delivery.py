@@ -28,7 +28,7 @@ _Answer = TypeVar("_Answer", hub_pb2.UploadGrant, hub_pb2.UploadVerdict)
 
 
 class Uploads(Protocol):
-    """What brings parts to the addresses that the hub granted: `UploadThreads`."""
+    """The part that brings parts to the addresses that the hub granted: `UploadThreads`."""
 
     async def put(self, stored: StoredFile, grants: Sequence[GrantedPart], stop: threading.Event) -> list[str]:
         """Uploads every part and returns the ETags; ends soon after `stop` is set.

@@ -110,17 +110,17 @@ class Spool:
     # -------------------------------------------------------- files
 
     def path_of(self, name: str) -> Path:
-        """Where a file lies. Raises ValueError for a name that leads out of the spool."""
+        """The path of a file. Raises ValueError for a name that leads out of the spool."""
         if "/" in name or name.startswith("."):
             raise ValueError(f"{name!r} is not a file of the spool")
         return self._files / name
 
     def trace_path(self, capture: ProcessCapture) -> Path:
-        """Where the compressed trace goes."""
+        """The path of the compressed trace."""
         return self._files / f"{file_stem(capture)}.trace.json.gz"
 
     def used_bytes(self) -> int:
-        """What all files take."""
+        """The bytes of all files."""
         total = 0
         for entry in os.scandir(self._files):
             try:
@@ -130,7 +130,7 @@ class Spool:
         return total
 
     def room_bytes(self) -> int:
-        """What may still be written. Raises NoRoom with the limit that is reached."""
+        """The bytes that may still be written. Raises NoRoom with the limit that is reached."""
         spare = self._limit_bytes - self.used_bytes()
         if spare <= 0:
             raise NoRoom(Reason.SPOOL_FULL, f"the spool's {self._limit_bytes} bytes are taken; is the store away?")

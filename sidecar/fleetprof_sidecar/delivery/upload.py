@@ -32,7 +32,7 @@ _WORDS: Final = {
 
 
 class GrantedPart(Protocol):
-    """Where one part goes: hub.proto's PartGrant."""
+    """The target of one part: hub.proto's PartGrant."""
 
     @property
     def url(self) -> str:

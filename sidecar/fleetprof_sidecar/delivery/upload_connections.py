@@ -27,7 +27,7 @@ _READ_TIMEOUT_S: Final = 60.0
 
 
 class UploadConnections:
-    """Those of one sidecar; used from several threads."""
+    """The upload connections of one sidecar; used from several threads."""
 
     def __init__(self, hub: Address, addresses: Mapping[str, str] = MappingProxyType({})) -> None:
         """`addresses` of names that cannot be resolved here."""

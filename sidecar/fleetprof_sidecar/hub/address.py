@@ -1,4 +1,4 @@
-"""Where the hub is, and how it is known to be the hub: a server on the network, or the one of local mode.
+"""The address of the hub, and its proof: a server on the network, or the one of local mode.
 
 Guarantees: the token leaves this process only for a peer that proved who it is, by a certificate, or by a socket in a
 directory that this user alone can write to. There is no way to send it in the clear.
@@ -27,21 +27,21 @@ _OPTIONS: Final[list[tuple[str, Any]]] = [
 
 @dataclass(frozen=True, slots=True)
 class Dialled:
-    """What one connection needs: a channel that is not connected yet, for the caller to close, and the token."""
+    """The needs of one connection: a channel that is not connected yet, for the caller to close, and the token."""
 
     channel: grpc.aio.Channel
     token: str
 
 
 class Address(Protocol):
-    """How to reach the hub; as a string it is for people."""
+    """The way to the hub; as a string it is for people."""
 
     @property
     def most_pause_s(self) -> float:
         """The longest pause between two dials."""
 
     def dial(self) -> AbstractContextManager[Dialled]:
-        """What to connect with, read anew each time. Raises OSError, ValueError."""
+        """The connection's parts, read anew each time. Raises OSError, ValueError."""
 
     def upload_authority(self) -> bytes | None:
         """Whom uploads trust beside the system's authorities, PEM. Raises OSError."""

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class Conversation(Protocol):
-    """What is said and heard on the link. The link calls it in the event loop; nothing of it may block."""
+    """The words said and heard on the link. The link calls it in the event loop; nothing of it may block."""
 
     def make_hello(self) -> hub_pb2.Hello:
         """The first message of each connection."""

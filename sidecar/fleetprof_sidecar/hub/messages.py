@@ -1,4 +1,4 @@
-"""What the sidecar tells the hub, made from its own views."""
+"""The sidecar's messages to the hub, made from its own views."""
 
 from typing import Final
 

@@ -13,7 +13,7 @@ MAX_MESSAGES: Final = 4096
 
 
 class HubSender(Protocol):
-    """Where messages to the hub go: an `Outbox`."""
+    """The sink of messages to the hub: an `Outbox`."""
 
     def send(self, message: hub_pb2.SidecarMessage) -> None:
         """Queues a message; never blocks."""

@@ -104,7 +104,7 @@ def latest_delivery_unix_ns(start: TimeStart, device_kind: str) -> int:
 
 
 def trace_path(output: str, pid: int) -> str:
-    """Where Kineto writes: the pid (its own namespace's) goes before `.json`; `.tmp` is appended until it is whole."""
+    """Kineto's file: the pid (its own namespace's) goes before `.json`; `.tmp` is appended until it is whole."""
     return f"{_checked_path(output).removesuffix('.json')}_{pid}.json"
 
 

@@ -94,7 +94,7 @@ def build_context_reply(instances: int) -> bytes:
 
 
 def build_request(message: RequestMessage) -> bytes:
-    """What a client sends; for simulated trainers."""
+    """The message that a client sends; for simulated trainers."""
     count = len(message.pids)
     payload = _REQUEST.pack(message.mask, count, message.job_id) + struct.pack(f"<{count}i", *message.pids)
     return _HEADER.pack(len(payload), b"req") + payload

@@ -1,4 +1,4 @@
-"""What the agents say, checked: types and ranges of every field, before anything of it is believed or kept.
+"""The agents' messages, checked: types and ranges of every field, before anything of it is believed or kept.
 
 Guarantees: `parse_agent_message` raises nothing but ValueError, whatever the bytes; every text is printable ASCII of
 bounded length, every number within the range of the protobuf field it ends up in, every column as long as its
@@ -79,7 +79,7 @@ class AgentHello:
 
 @dataclass(frozen=True, slots=True)
 class AgentSteps:
-    """Where the training stands: `step` optimizer steps at `at_unix_ns`. 0: not known."""
+    """The progress of the training: `step` optimizer steps at `at_unix_ns`. 0: not known."""
 
     pid: int
     step: int
@@ -93,7 +93,7 @@ class AgentSteps:
 
 @dataclass(frozen=True, slots=True)
 class AgentProfile:
-    """What the job's own torch.profiler is at: "" (nothing), "warmup" or "active"."""
+    """The state of the job's own torch.profiler: "" (nothing), "warmup" or "active"."""
 
     pid: int
     own_profile: str

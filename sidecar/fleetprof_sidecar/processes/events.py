@@ -1,4 +1,4 @@
-"""What may happen to a process and to the order that it was given: what the process table tells its subscribers.
+"""The events of a process and to the order that it was given: what the process table tells its subscribers.
 
 A capture's own events (`capture.events`) add to these; none of these is defined a second time there.
 

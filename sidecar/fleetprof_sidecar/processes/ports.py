@@ -1,4 +1,4 @@
-"""What other parts of the sidecar are to the processes, and the processes to them: protocols without an implementation.
+"""The seams between the processes and other parts of the sidecar: protocols without an implementation.
 
 A part takes its port when it is made. So parts that need each other are made in one order, and tests put simple
 objects in their place.
@@ -10,7 +10,7 @@ from fleetprof_sidecar.processes.views import ProcessView
 
 
 class AgentSender(Protocol):
-    """How a datagram reaches an agent: the sidecar's agent socket."""
+    """The way of a datagram to an agent: the sidecar's agent socket."""
 
     def send(self, data: bytes, address: str) -> bool:
         """Sends without waiting; False when it was not taken."""

@@ -1,4 +1,4 @@
-"""What /proc tells of a process in a pid namespace that we see: the variables it was started with, and its program.
+"""Facts of /proc about a process in a pid namespace that we see: the variables of its start, and its program.
 
 Guarantees: raises nothing; None when the process cannot be seen or its files may not be read. The variables are those
 at its start: what a program puts into os.environ later does not show. Source: proc(5), torchrun's and launchers' docs.

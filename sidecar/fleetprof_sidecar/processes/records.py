@@ -1,4 +1,4 @@
-"""What the process table keeps of one process, and what follows from that alone.
+"""The process table's record of one process, and what follows from that alone.
 
 Guarantees: no clock, no lock, no I/O; the table calls everything here under its lock and passes the time in.
 """
@@ -121,7 +121,7 @@ class ProcessRecord:
 
     @property
     def own_profile(self) -> str:
-        """What the job's own profiler is at, if an agent says it."""
+        """The state of the job's own profiler, if an agent says it."""
         return self.agent.own_profile if self.agent is not None else ""
 
     @property
@@ -224,7 +224,7 @@ class ProcessRecord:
             raise OrderRefused("Outstanding", f"another order for process {name} is not delivered yet")
 
     def evidence(self, now_unix_ns: int) -> RoleEvidence:
-        """What its role is inferred from."""
+        """The facts that its role is inferred from."""
         return RoleEvidence(
             key=self.process_id,
             pids=self.pids,
@@ -234,7 +234,7 @@ class ProcessRecord:
         )
 
     def whereabouts(self) -> Whereabouts:
-        """Where it can be looked at from outside."""
+        """The places where it can be looked at from outside."""
         return Whereabouts(
             self.process_id,
             self.kineto.address if self.kineto is not None else "",
@@ -244,7 +244,7 @@ class ProcessRecord:
         )
 
     def view(self, now_unix_ns: int) -> ProcessView:
-        """What others may see. The agent's word on the rank is better than the environment's."""
+        """The view for others. The agent's word on the rank is better than the environment's."""
         kineto, agent = self.kineto, self.agent
         hello = agent.hello if agent is not None else None
         environment = self.environment or Environment()

@@ -48,7 +48,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What `/proc/<pid>` says: the variables a process was started with, and what program it is."""
+    """The facts of `/proc/<pid>`: the variables a process was started with, and what program it is."""
 
     rank: int | None = None
     local_rank: int | None = None

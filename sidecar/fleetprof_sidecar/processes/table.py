@@ -229,12 +229,12 @@ class ProcessTable:
             self.processes.infer_roles(now)
 
     def whereabouts(self) -> list[Whereabouts]:
-        """Where each process can be looked at from outside."""
+        """The places where each process can be looked at from outside."""
         with self._lock:
             return [process.whereabouts() for process in self.processes]
 
     def record_environment(self, process_id: str, environment: Environment | None) -> None:
-        """What /proc says of a process; None: not visible from here."""
+        """Records the facts of /proc about a process; None: not visible from here."""
         with self._lock:
             process = self.processes.get(process_id)
             if process is not None:
@@ -243,7 +243,7 @@ class ProcessTable:
                 self.processes.note_change()
 
     def record_headroom(self, process_id: str, headroom_bytes: int) -> None:
-        """What a process without an agent may still take of memory, as seen from here."""
+        """Records the memory that a process without an agent may still take of memory, as seen from here."""
         with self._lock:
             process = self.processes.get(process_id)
             if process is not None:

@@ -1,4 +1,4 @@
-"""What the process table shows of processes: frozen views.
+"""The process table's views of processes: frozen views.
 
 Guarantees: plain values, safe to hand to any thread.
 """
@@ -30,7 +30,7 @@ class StepView:
     fastest_iteration_ns: int = 0
 
     def latest_step(self, now_unix_ns: int) -> int:
-        """Where the process is likely to be now.
+        """The step at which the process is likely to be now.
 
         A stepping agent reports every wire.REPORT_EVERY_S: when it has been silent for much longer, the training
         stalls (evaluation, checkpoint), and the count is not carried further than one missed report allows.
@@ -79,7 +79,7 @@ class ProcessView:
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Where housekeeping finds a process: its sockets, its visible pid (0: none), and whether /proc was asked."""
+    """The places of a process for housekeeping: its sockets, its visible pid (0: none), and whether /proc was asked."""
 
     process_id: str
     kineto_address: str

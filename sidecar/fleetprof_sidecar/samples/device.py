@@ -25,7 +25,7 @@ class DeviceReading:
 
 
 class DeviceSource(Protocol):
-    """Where device samples come from; the real one is `NvmlSource`, tests have a recorded one."""
+    """The source of device samples; the real one is `NvmlSource`, tests have a recorded one."""
 
     def read(self, now_unix_ns: int, *, counters: bool) -> list[DeviceReading]:
         """All devices now; empty where there are none. `counters`: with their profiling counters."""

@@ -81,7 +81,7 @@ class HostHistory:
         self._readings.append(reading)
 
     def columns(self, begin_unix_ns: int, end_unix_ns: int) -> HostColumns:
-        """What was read within [begin, end]."""
+        """The columns read within [begin, end]."""
         chosen = [r for r in self._readings if begin_unix_ns <= r.at_unix_ns <= end_unix_ns]
         return HostColumns(
             at_unix_ns=[r.at_unix_ns for r in chosen],

@@ -1,4 +1,4 @@
-"""How long tasks of the host waited for a core, for memory, for a disk: pressure stall information.
+"""The time that tasks of the host waited for a core, for memory, for a disk: pressure stall information.
 
 Guarantees: what cannot be read is None and never an error. Source: the kernel's accounting/psi.rst, `some avg10`: the
 share of the latest ten seconds in which at least one task waited.

@@ -28,7 +28,7 @@ class RankRecorders:
         return self._recorders.pop(key, None)
 
     def get(self, key: CaptureKey) -> RankRecorder | None:
-        """Where messages about this capture of this process go."""
+        """The recorder of messages about this capture of this process."""
         return self._recorders.get(key)
 
     def wants_devices(self) -> bool:

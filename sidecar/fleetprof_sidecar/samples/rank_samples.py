@@ -31,7 +31,7 @@ _MOST_AFTER_CANARY_NS: Final = 20_000_000_000
 
 
 def after_window_ns(terms: Terms) -> int:
-    """How long after the trace its samples go on."""
+    """The time for which samples go on after the trace."""
     if terms.canary:
         return min(_MOST_AFTER_CANARY_NS, max(_LEAST_AFTER_CANARY_NS, 5 * terms.iteration_ns // 2))
     return min(_MOST_AFTER_NS, max(_LEAST_AFTER_NS, _AFTER_ITERATIONS * terms.iteration_ns))
@@ -39,7 +39,7 @@ def after_window_ns(terms: Terms) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PodFacts:
-    """What is known of the pod (or host) that all its ranks share. "" and None: not known."""
+    """The facts of the pod (or host) that all its ranks share. "" and None: not known."""
 
     host_name: str = ""
     node_name: str = ""
@@ -47,7 +47,7 @@ class PodFacts:
 
 
 class RankRecorder:
-    """What the agent, or the sidecar's own device source, says about one rank during one capture."""
+    """The words of the agent, or of the sidecar's own device source, about one rank during one capture."""
 
     def __init__(self) -> None:
         self._steps: dict[int, int] = {}
@@ -69,7 +69,7 @@ class RankRecorder:
             self._device[at] = {name: columns[name][row] for name in _DEVICE_COLUMNS if name in columns}
 
     def measure_time(self, capture: ProcessCapture) -> TimeCost:
-        """What the recording did to the iterations, as far as was said."""
+        """The effect of the recording on the iterations, as far as was said."""
         return measure_time(self._steps, capture.terms, capture.written_unix_ns)
 
     def document(self, capture: ProcessCapture, view: ProcessView | None, pod: PodFacts, host: HostColumns) -> bytes:

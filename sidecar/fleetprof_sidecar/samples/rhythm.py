@@ -1,4 +1,4 @@
-"""What the job itself made of its iterations before a recorded one: whether one as long was due, how often it comes.
+"""The job's own iterations before a recorded one: whether one as long was due, how often it comes.
 
 A checkpoint, a collection or an evaluation comes every so many iterations. Guarantees: pure; a rhythm is what most long
 iterations keep, each of its beats seen four times at least.
@@ -14,7 +14,7 @@ _FARTHEST: Final = 1024
 
 
 class Precedents(NamedTuple):
-    """How many iterations compare with the recorded one, how many of them were as long, the longest of them.
+    """The number of iterations that compare with the recorded one, how many of them were as long, the longest of them.
 
     With a rhythm (period in iterations, 0: none) those compare that came, as the recorded one did, when a pause was
     due, or when none was.

@@ -14,7 +14,7 @@ _IDLE_INTERVAL_NS: Final = 10_000_000_000
 
 
 class DeviceRecorders(Protocol):
-    """Where device samples go: `RankRecorders`."""
+    """The sink of device samples: `RankRecorders`."""
 
     def wants_devices(self) -> bool:
         """Tells whether anybody needs them now."""

@@ -1,4 +1,4 @@
-"""What an agent says of the training thread during one capture, put together: places, stacks, samples.
+"""An agent's words on the training thread during one capture, put together: places, stacks, samples.
 
 Guarantees: columns stay of equal length and bounded, whatever the agent sends (agent_messages.py has checked types and
 ranges); messages may come twice or in any order; a sample of a stack that was never told, or that names a place that
@@ -16,7 +16,7 @@ _COLUMNS: Final = tuple(name for name in ThreadColumns.__struct_fields__ if name
 
 
 class ThreadRecorder:
-    """Of one rank and capture."""
+    """The training thread of one rank and capture."""
 
     def __init__(self) -> None:
         self._places: dict[int, CodePlace] = {}

@@ -1,4 +1,4 @@
-"""What one recording did to a rank's training iterations, from the ends of its optimizer steps.
+"""The effect of one recording on a rank's training iterations, from the ends of its optimizer steps.
 
 Guarantees: pure; no figure without at least one whole iteration behind it; what a recording touched, this one or an
 earlier one, is not taken for the job's own doing. The step that ends a window is the one in whose hook Kineto stops;

@@ -54,7 +54,7 @@ class Datagram:
     sent_unix_ns: int
 
     def age_ns(self) -> int:
-        """How long its sender has been waiting."""
+        """The time that its sender has been waiting."""
         return max(0, time.time_ns() - self.sent_unix_ns)
 
 

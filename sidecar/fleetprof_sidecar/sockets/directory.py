@@ -153,7 +153,7 @@ def _copy_package(source: Path, within: int, more: Mapping[str, Path] | None = N
 
 
 def _remove_others(folder: int, names: set[str]) -> None:
-    """Of an older version: a module or a package could be imported in place of a new one, also a compiled one."""
+    """Removes an older version: a module or a package could be imported in place of a new one, also a compiled one."""
     for name in os.listdir(folder):
         if name in names or name.startswith("."):  # hidden: a file that is being written
             continue

@@ -1,4 +1,4 @@
-"""Whether a process that speaks through a socket file still lives, without asking it anything.
+"""Tells whether a process that speaks through a socket file still lives, without asking it anything.
 
 Guarantees: no call blocks, sends or signals anything; None means "cannot tell from here". Two signs, both certain when
 they say "dead": the pidfd of a process in a pid namespace that we see becomes readable at its exit (pidfd_open(2)), and

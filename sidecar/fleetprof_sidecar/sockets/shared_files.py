@@ -105,7 +105,7 @@ def set_mode(path: Path, mode: int) -> None:
 
 @contextmanager
 def _hold(name: str | Path, folder: int | None = None) -> Iterator[int]:
-    """What bears the name, a link itself too, without opening it."""
+    """Opens what bears the name, a link itself too, without opening it."""
     descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         yield descriptor

@@ -1,1 +1,1 @@
-"""What the sidecar tells of its trainers all the time, captured or not."""
+"""The sidecar's reports on its trainers all the time, captured or not."""

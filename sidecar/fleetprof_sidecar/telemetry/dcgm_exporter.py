@@ -108,7 +108,7 @@ class DcgmExporter:
             await asyncio.sleep(EVERY_S)
 
     async def ask(self) -> None:
-        """What is so now; what cannot be had leaves the figures as they were."""
+        """Reads the figures of now; what cannot be had leaves the figures as they were."""
         try:
             self._gpus = read_exposition(await asyncio.to_thread(self._fetch))
             self._at_unix_ns = self._clock()

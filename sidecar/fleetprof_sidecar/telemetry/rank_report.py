@@ -86,7 +86,7 @@ class RankReport:
         return any(state is not None and value in state.values for state in (self._device, self._exported))
 
     def make(self, view: ProcessView, now_unix_ns: int) -> pb.RankTelemetry:
-        """What there is to tell now."""
+        """The report of now."""
         message = pb.RankTelemetry(process_id=view.process_id)
         if (step := view.step) is not None:
             span = max(1, step.steps_per_iteration)

@@ -41,7 +41,7 @@ class LatestDevices(Protocol):
 
     @property
     def latest_devices(self) -> Sequence[DeviceReading]:
-        """Of the last sample; empty where no device is sampled now."""
+        """The devices of the last sample; empty where no device is sampled now."""
 
 
 class TelemetryReporter:

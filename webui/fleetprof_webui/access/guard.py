@@ -1,4 +1,4 @@
-"""What every request passes first, and what every answer carries.
+"""The guard that every request passes first, and what every answer carries.
 
 Guarantees: a Host header that is not ours is refused (a foreign page cannot rebind its name to us); a write needs an
 Origin of ours and a header that no form can send; every answer forbids inline script, framing and guessing of types;

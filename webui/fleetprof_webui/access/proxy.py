@@ -121,7 +121,7 @@ class Proxy:
         return jwt.decode(token, self._keys, algorithms=list(ALGORITHMS))
 
     async def _fetch_keys(self) -> bool:
-        """Whether they were asked for and read now."""
+        """Tells whether they were asked for and read now."""
         async with self._asking:
             if self._clock() - self._fetched_at < _AGAIN_AFTER_S:
                 return False

@@ -1,4 +1,4 @@
-"""What a person may read, asked of the API server (SubjectAccessReview): what kubectl would let them read.
+"""The rights of a person to read, asked of the API server (SubjectAccessReview): what kubectl would let them read.
 
 Of another cluster's namespace (`CLUSTER.NAMESPACE`) this cluster's rights on ProfileRequests say nothing. It is read by
 who may `get` or `list` `clusters.fleetprof.io` of the name CLUSTER, or CLUSTER.NAMESPACE, by a ClusterRole; there is
@@ -46,7 +46,7 @@ class Reviews:
         self._known: OrderedDict[_Question, tuple[bool, float]] = OrderedDict()
 
     async def find_permitted(self, subject: Subject, verb: str, among: Collection[str]) -> frozenset[str]:
-        """Those of these namespaces whose ProfileRequests the person may `verb`. Raises RequestRefused (503)."""
+        """The namespaces of these whose ProfileRequests the person may `verb`. Raises RequestRefused (503)."""
         room = asyncio.Semaphore(AT_ONCE)
 
         async def ask(namespace: str) -> bool:
@@ -65,7 +65,7 @@ class Reviews:
         return frozenset(name for name, allowed in zip(names, answers, strict=True) if allowed)
 
     async def may_everywhere(self, subject: Subject, verb: str) -> bool:
-        """Whether they may in all namespaces. Raises RequestRefused (503)."""
+        """Tells whether they may in all namespaces. Raises RequestRefused (503)."""
         return await self._may(subject, verb, _EVERYWHERE)
 
     async def _may(self, subject: Subject, verb: str, namespace: str, cluster: str = "") -> bool:

@@ -113,7 +113,7 @@ class ProviderSignIn:
         return response
 
     async def find_way_out(self) -> str:
-        """Where the provider ends its own session and sends people back to us; "" where it names no such address.
+        """The address where the provider ends its own session and sends people back to us; "" where it names none.
 
         It is not told by whose token: that stays here, so the provider asks the person.
         """
@@ -156,7 +156,7 @@ class ProviderSignIn:
         return token["id_token"], token["userinfo"]
 
     async def _read_metadata(self) -> None:
-        """What the provider says of itself, once: it must be the issuer that we are told, and name good algorithms."""
+        """The provider's metadata, once: it must be the issuer that we are told, and name good algorithms."""
         metadata = await self._client.load_server_metadata()
         if metadata.get("issuer") != self._provider.issuer:
             metadata.clear()

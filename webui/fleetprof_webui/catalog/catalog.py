@@ -80,17 +80,17 @@ class Catalog:
             return find_request(connection, namespace, uid)
 
     def namespaces(self) -> frozenset[str]:
-        """Those that have captures, or of which anything else is told."""
+        """The namespaces that have captures, or of which anything else is told."""
         with self._engine.connect() as connection:
             captured = connection.execute(select(workloads.c.namespace).distinct()).scalars()
             return frozenset(captured) | self._telemetry | self._policies.keys()
 
     def telemetry_namespaces(self, among: Collection[str] | None) -> frozenset[str]:
-        """Those whose telemetry the store has; of these only, all when None."""
+        """The namespaces whose telemetry the store has; of these only, all when None."""
         return self._telemetry if among is None else self._telemetry & frozenset(among)
 
     def policies(self, namespaces: Collection[str] | None) -> PolicyPage:
-        """Those of these namespaces, as they stood at the last look; of all when None. Raises StoreError."""
+        """The policies of these namespaces, as they stood at the last look; of all when None. Raises StoreError."""
         versions = self._policies
         chosen = versions.keys() if namespaces is None else versions.keys() & frozenset(namespaces)
         return self._stored_policies.find({namespace: versions[namespace] for namespace in chosen})

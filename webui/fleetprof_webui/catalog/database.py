@@ -69,7 +69,7 @@ def _explain(error: Exception) -> CatalogUnusable:
 
 
 def migration_config(engine: Engine) -> Config:
-    """What Alembic's commands need for this database."""
+    """The settings of Alembic's commands for this database."""
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["engine"] = engine

@@ -41,7 +41,7 @@ class ReportFigure:
 
     @property
     def copied(self) -> bool:
-        """Whether a workload has it too, of its last report, so that lists are sorted and counted by an index."""
+        """Tells whether a workload has it too, of its last report, so that lists are sorted and counted by an index."""
         return bool(self.sort or self.facet)
 
     @property

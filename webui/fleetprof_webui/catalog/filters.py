@@ -1,4 +1,4 @@
-"""What a person looks for, as conditions of a statement.
+"""The filters of a person, as conditions of a statement.
 
 Guarantees: values are bound, never part of a statement; what a person may not read is left out before anything is
 counted; a text is looked for as it is, without patterns.
@@ -33,7 +33,7 @@ def contains(text: str, *columns: Column[str]) -> ColumnElement[bool]:
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """How many rows have which value, by the name of the facet, and how many rows there are."""
+    """The number of rows by value, by the name of the facet, and how many rows there are."""
 
     values: dict[str, list[FacetValue]]
     total: int

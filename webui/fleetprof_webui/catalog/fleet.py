@@ -20,7 +20,7 @@ _OF_REPORT: Final = [column.label(f"report_{column.name}") for column in reports
 
 @dataclass(frozen=True, slots=True)
 class FleetQuery:
-    """What a person looks for in the fleet; "" is no condition.
+    """A person's query of the fleet; "" is no condition.
 
     `finding`: the kind of the first one of its last report. `label`: `key=value` of its pods.
     """
@@ -87,7 +87,7 @@ def find_workload(
 
 
 def _conditions(query: FleetQuery, namespaces: Collection[str] | None) -> tuple[Conditions, Conditions]:
-    """Those that are no facet's, and those that are one's, by its name."""
+    """The conditions of no facet, and those of one, by its name."""
     base: dict[str, ColumnElement[bool]] = {}
     may = permitted(workloads.c.namespace, namespaces)
     if may is not None:

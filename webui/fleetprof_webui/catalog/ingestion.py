@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What one look at the store changed."""
+    """The changes of one look at the store."""
 
     written: int
     deleted: int
@@ -228,7 +228,7 @@ def _insert_all(connection: Connection, table: Any, request_id: int, rows: Itera
 
 
 def _write_labels(connection: Connection, workload_id: int, submitted_unix_ns: int, texts: Sequence[str]) -> None:
-    """Those of the latest capture: a label that was taken away goes with the next one."""
+    """Writes the labels of the latest capture: a label that was taken away goes with the next one."""
     of_workload = requests.c.workload_id == workload_id
     latest = connection.execute(select(func.max(requests.c.submitted_unix_ns)).where(of_workload)).scalar_one()
     if submitted_unix_ns < latest or not texts:

@@ -25,7 +25,7 @@ class _Cursor(msgspec.Struct, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    """How a list is sorted: by one column, then by id."""
+    """The order of a list: by one column, then by id."""
 
     sort: str
     column: str
@@ -56,7 +56,7 @@ class SortOrder:
         return statement.order_by(*ordered).limit(limit + 1)
 
     def cursor(self, row: Row[Any], row_id: int) -> str:
-        """What leads behind this row."""
+        """The cursor that leads behind this row."""
         packed = msgspec.json.encode(_Cursor(self.sort, getattr(row, self.column), row_id))
         return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 

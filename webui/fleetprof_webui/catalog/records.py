@@ -28,7 +28,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReportRows:
-    """What the catalog's tables hold of one report."""
+    """The catalog's rows of one report."""
 
     report: Row
     ranks: list[Row]
@@ -57,7 +57,7 @@ def label_texts(request: ProfileRequest | None, ledger: Ledger | None) -> list[s
 
 
 def request_row(ledger: Ledger | None, uid: str) -> Row:
-    """What the ledger says; `state` is the reason of the Succeeded condition."""
+    """The row of a ledger; `state` is the reason of the Succeeded condition."""
     if ledger is None:
         ledger = Ledger(uid=uid, name="", namespace="")
     reached = Counter(stage for entry in ledger.entries for stage in _reached(entry))

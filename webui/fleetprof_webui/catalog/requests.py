@@ -15,7 +15,7 @@ from fleetprof_webui.models.requests import RankCounts, Request, RequestFacets, 
 
 @dataclass(frozen=True, slots=True)
 class RequestQuery:
-    """What a person looks for in the requests; "" is no condition. `host`: where one of its ranks ran."""
+    """A person's query of the requests; "" is no condition. `host`: where one of its ranks ran."""
 
     namespace: str
     state: str
@@ -63,7 +63,7 @@ def find_request(connection: Connection, namespace: str, uid: str) -> Entry | No
 
 
 def _conditions(query: RequestQuery, namespaces: Collection[str] | None) -> tuple[Conditions, Conditions]:
-    """Those that are no facet's, and those that are one's, by its name."""
+    """The conditions of no facet, and those of one, by its name."""
     base: dict[str, ColumnElement[bool]] = {}
     may = permitted(requests.c.namespace, namespaces)
     if may is not None:

@@ -72,7 +72,7 @@ def _make_server(app: ASGIApp, at: HostPort, most: int) -> Server:
 
 
 def set_up_logs(level: str) -> None:
-    """Those of this process, in which no signed address is, whatever the level."""
+    """Sets up the logs of this process, in which no signed address is, whatever the level."""
     set_up_logging(level)
     # The audit log is written whatever the level.
     logging.getLogger("fleetprof.audit").setLevel(logging.INFO)

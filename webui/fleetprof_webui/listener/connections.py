@@ -57,7 +57,7 @@ class LimitedConnection(H11Protocol):
         self._counted = connections
 
     def connection_made(self, transport: Any) -> None:
-        """Of asyncio."""
+        """See asyncio."""
         super().connection_made(transport)
         self._counted.take(self)
 
@@ -67,7 +67,7 @@ class LimitedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def handle_events(self) -> None:
-        """Of uvicorn: whenever something has come."""
+        """Called by uvicorn whenever something has come."""
         before = self.cycle
         super().handle_events()
         if self.cycle is not before and not self.cycle.response_complete:

@@ -20,7 +20,7 @@ Address = tuple[str, int]
 
 
 def is_of_this_user(client: Address, server: Address) -> bool:
-    """Whether the process at the client's end is this user's, or root's. True where the kernel has no such tables."""
+    """Tells if the process at the client's end is this user's, or root's. True where the kernel has no such tables."""
     if not any(table.exists() for table in _TABLES):
         return True
     wanted = (_encode(client), _encode(server))

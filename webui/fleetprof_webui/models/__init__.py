@@ -1,1 +1,1 @@
-"""What the service answers: the types of its JSON documents, from which OpenAPI and the frontend's types are made."""
+"""The service's answers: the types of its JSON documents, from which OpenAPI and the frontend's types are made."""

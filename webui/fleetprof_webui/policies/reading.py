@@ -39,7 +39,7 @@ class StoredPolicies:
         self._turn = threading.Lock()
 
     def find(self, versions: Mapping[str, str]) -> PolicyPage:
-        """Those of the first _MOST_NAMESPACES of these, by namespace and name, at most MOST_SHOWN. Raises StoreError.
+        """Policies of the first _MOST_NAMESPACES, by namespace and name, at most MOST_SHOWN. Raises StoreError.
 
         `versions`: by namespace that of its document; "" is not known, and the document is read.
         """
@@ -72,7 +72,7 @@ def find_policy(store: Store, namespace: str, name: str) -> PolicyDetail | None:
 
 
 def find_actions(store: Store, namespace: str) -> dict[tuple[str, str], list[PolicyAction]]:
-    """Of all policies of a namespace by the job's (kind, name), the latest first. Raises StoreError."""
+    """The actions of all policies of a namespace by the job's (kind, name), the latest first. Raises StoreError."""
     found: dict[tuple[str, str], list[PolicyAction]] = {}
     for policy in _read(store, namespace):
         for action in _list_actions(namespace, policy):
@@ -83,7 +83,7 @@ def find_actions(store: Store, namespace: str) -> dict[tuple[str, str], list[Pol
 
 
 def find_job_actions(store: Store, namespace: str, kind: str, name: str, since_unix_ns: int) -> list[PolicyAction]:
-    """Of all policies about one job, the latest first, at most MOST_OF_JOB; `kind` "" is any. Raises StoreError."""
+    """Policies' actions about one job, the latest first, at most MOST_OF_JOB; `kind` "" is any. Raises StoreError."""
     found = [
         action
         for (of_kind, of_name), actions in find_actions(store, namespace).items()

@@ -1,4 +1,4 @@
-"""How far the ranks of a report differ: a box plot per measure, and the density behind it for a violin. Pure."""
+"""Differences between the ranks of a report: a box plot per measure, and the density behind it for a violin. Pure."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -41,7 +41,7 @@ def _describe(table: RankTable) -> MeasureBox | None:
 
 
 def count_in_bins(values: Sequence[int], low: int, high: int) -> list[int]:
-    """How many of `values`, all from `low` to `high`, lie in each of equal bins; one bin where all are equal."""
+    """The number of `values`, all from `low` to `high`, lie in each of equal bins; one bin where all are equal."""
     if high <= low:
         return [len(values)]
     counts = [0] * _BINS

@@ -1,4 +1,4 @@
-"""How one kernel's launches differ: by rank and by stream, each beside the others of its kind.
+"""The differences between one kernel's launches: by rank and by stream, each beside the others of its kind.
 
 Guarantees: pure; all parts share one scale, so that their drawings can be compared; a rank is compared with at least
 3 others, and communication, which lasts as long as the slowest rank lets it, is not compared.
@@ -89,7 +89,7 @@ def compare_ranks(kernel: Kernel, of_ranks: OfRanks) -> list[KernelOutlier]:
 
 
 def stands_out(outlier: KernelOutlier) -> bool:
-    """Whether a mean is far enough from the others' to be named at all: by a standard deviation and by 5 %."""
+    """Tells whether a mean is far enough from the others' to be named at all: by a standard deviation and by 5 %."""
     distance = abs(outlier.mean_ns - outlier.others_mean_ns)
     return abs(outlier.deviations) >= _LEAST_DEVIATIONS and distance > LEAST_DIFFERENCE * outlier.others_mean_ns
 

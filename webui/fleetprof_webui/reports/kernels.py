@@ -31,7 +31,7 @@ _SORTS: Final[Mapping[str, Callable[[KernelStatistics], int | str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class KernelQuery:
-    """What is looked for; `rank` None: over all ranks; `sort` begins with - for descending."""
+    """A query of kernels; `rank` None: over all ranks; `sort` begins with - for descending."""
 
     rank: int | None
     text: str
@@ -94,7 +94,7 @@ def _without_histogram(stream: KernelStream) -> KernelStream:
 
 
 def _outliers(row: KernelStatistics, named: Sequence[KernelOutlier], of_ranks: OfRanks) -> list[KernelOutlier]:
-    """Those that the report names, from 3 standard deviations on, and from 1 on those of the ranks' longest kernels."""
+    """Outliers that the report names: from 3 standard deviations on, of the ranks' longest kernels from 1 on."""
     found = {one.rank: one for one in compare_ranks((row.name, row.work_class), of_ranks) if stands_out(one)}
     found |= {one.rank: one for one in named}
     far = sorted(found.values(), key=lambda one: (-abs(one.mean_ns - one.others_mean_ns) * one.count, one.rank))

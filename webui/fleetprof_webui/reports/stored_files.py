@@ -1,4 +1,4 @@
-"""What a capture's folder in the store offers for download, and what a name below `files/` means.
+"""The downloads of a capture's folder in the store, and what a name below `files/` means.
 
 Guarantees: a name is matched as a whole against what the layout knows; nothing else of the store can be named.
 """
@@ -33,7 +33,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class FileList:
-    """What there is to download, and whether there is a timeline; whether tables can be made of the report."""
+    """The list of downloads, and whether there is a timeline; whether tables can be made of the report."""
 
     files: list[File]
     has_timeline: bool
@@ -57,7 +57,7 @@ def list_files(store: Store, namespace: str, uid: str) -> FileList:
 
 
 def find_download(namespace: str, uid: str, name: str) -> Download | None:
-    """What a name below `files/` means; None where it means nothing."""
+    """The meaning of a name below `files/`; None where it means nothing."""
     prefix = keys.request_prefix(namespace, uid)
     rank = _RANK_FILE.fullmatch(name)
     if name not in _OF_REPORT and not (rank and rank[2] in _OF_RANK):
@@ -70,14 +70,14 @@ def find_download(namespace: str, uid: str, name: str) -> Download | None:
 
 
 def find_timeline_file(namespace: str, uid: str, name: str) -> Download | None:
-    """What a name below `timeline/` means; None where it means nothing."""
+    """The meaning of a name below `timeline/`; None where it means nothing."""
     if not _TIMELINE_FILE.fullmatch(name):
         return None
     return Download(keys.timeline_prefix(namespace, uid) + name, "application/octet-stream", name)
 
 
 def has_report(store: Store, namespace: str, uid: str) -> bool:
-    """Whether there is a report. Raises StoreError."""
+    """Tells whether there is a report. Raises StoreError."""
     try:
         store.head(keys.report_key(namespace, uid))
     except NotFound:

@@ -20,7 +20,7 @@ from fleetprof_webui.problems import RequestRefused
 
 @cache
 def can_write_tables() -> bool:
-    """Whether this service has what Parquet files need."""
+    """Tells whether this service has what Parquet files need."""
     return find_spec("pyarrow") is not None
 
 

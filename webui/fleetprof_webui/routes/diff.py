@@ -38,7 +38,7 @@ def compare_reports(
         Literal["given", "time"], Query(description="time: from the earlier to the later, whichever was given first")
     ] = "given",
 ) -> Response:
-    """What changed from the report `base` to the report `new`."""
+    """The changes from the report `base` to the report `new`."""
     sides = [_read(service, viewer, base), _read(service, viewer, new)]
     times = [report.request.submitted_unix_ns if report.request is not None else 0 for report in sides]
     if order == "time" and all(times) and times[0] > times[1]:

@@ -1,4 +1,4 @@
-"""Whether the service lives and is ready; and its metrics, at a port of their own in a cluster: counts, no names."""
+"""Tells if the service lives and is ready; and its metrics, at a port of their own in a cluster: counts, no names."""
 
 from http import HTTPStatus
 

@@ -141,7 +141,7 @@ def show_communication(service: CurrentService, viewer: CurrentViewer, namespace
 
 @router.get("/launches", **describes(LaunchPage))
 def show_launches(service: CurrentService, viewer: CurrentViewer, namespace: Namespace, uid: Uid) -> Response:
-    """How each rank's host launched its work, and the operators that launch most."""
+    """The launches of each rank's host, and the operators that launch most."""
     return answer(list_launches(_read(service, viewer, namespace, uid).report), cache=_REVALIDATE)
 
 

@@ -86,7 +86,7 @@ async def submit_request(request: Request, service: CurrentService, viewer: Curr
 
 @router.post("/requests/check", **describes(CaptureCheck), openapi_extra=takes(NewCapture))
 async def check_capture(request: Request, service: CurrentService, viewer: CurrentViewer) -> Response:
-    """Whether a capture would be taken: by the API server's dry run, else by the fields alone; makes none."""
+    """Tells whether a capture would be taken: by the API server's dry run, else by the fields alone; makes none."""
     wanted = await read_body(request, NewCapture)
     captures = service.find_captures(request, viewer)
     try:

@@ -17,7 +17,7 @@ async def start_sign_in(request: Request, then: Annotated[str, Query(max_length=
 
 @router.get(RETURN_PATH, response_model=None)
 async def finish_sign_in(request: Request) -> Response:
-    """Where the provider sends them back to."""
+    """The address to which the provider sends people back."""
     return await _sign_in(request).finish(request)
 
 

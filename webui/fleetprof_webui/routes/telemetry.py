@@ -1,4 +1,4 @@
-"""What workloads do between captures."""
+"""The telemetry of workloads between captures."""
 
 from typing import Annotated
 

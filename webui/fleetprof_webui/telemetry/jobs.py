@@ -37,7 +37,7 @@ _ACTIVITY: Final = ("gpu_sm_active_ratio", "gpu_busy_ratio")
 
 @dataclass(slots=True)
 class _Kept:
-    """Of one namespace; `turn` is held while it is read."""
+    """The jobs of one namespace; `turn` is held while it is read."""
 
     turn: threading.Lock = field(default_factory=threading.Lock)
     read_s: float = -KEPT_S
@@ -47,7 +47,7 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What Prometheus said of the day that ends there, by namespace; nothing where it did not answer."""
+    """The answer of Prometheus about the day that ends there, by namespace; nothing where it did not answer."""
 
     end_unix_ns: int = 0
     workloads: Mapping[str, Sequence[FleetWorkload]] = field(default_factory=dict)
@@ -95,12 +95,12 @@ class JobsOfTheDay:
         return JobPage(items=jobs[:MOST_JOBS], total=len(jobs))
 
     def knows(self, namespace: str, kind: str, name: str) -> bool:
-        """Whether a job told anything; `kind` "" is any. Raises StoreError."""
+        """Tells whether a job told anything; `kind` "" is any. Raises StoreError."""
         jobs = self._list(namespace, self._ask())
         return any(job.name == name and kind in ("", job.kind) for job in jobs)
 
     def _list(self, namespace: str, answer: _Answer) -> list[JobOfDay]:
-        """Those of one namespace: each as Prometheus has it, where it does."""
+        """The jobs of one namespace: each as Prometheus has it, where it does."""
         kept, workloads = self._read(namespace), answer.workloads.get(namespace, ())
         known = {(one.kind, one.name) for one in workloads}
         return [

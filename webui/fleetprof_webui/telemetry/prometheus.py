@@ -48,7 +48,7 @@ class PrometheusFailed(FleetprofError):
 
 @dataclass(frozen=True, slots=True)
 class PrometheusSettings:
-    """Where it is. `matchers`: of PromQL, by commas, such as cluster="a"."""
+    """The place of Prometheus. `matchers`: of PromQL, by commas, such as cluster="a"."""
 
     url: str
     matchers: str = ""

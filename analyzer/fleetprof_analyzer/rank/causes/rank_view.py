@@ -32,7 +32,7 @@ class RankView:
     on_gpu: bool
 
     def cost_ns(self, spans: Union) -> int:
-        """How much of the spans is there to be won."""
+        """The part of the spans that could be won."""
         return overlap(spans, self.free)
 
     def each_ns(self, spans: Union) -> Int64s:

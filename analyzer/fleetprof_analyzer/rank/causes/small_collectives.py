@@ -76,7 +76,7 @@ def _frameworks(trace: Trace, thread: MainThread) -> Union:
 
 
 def _sizes(trace: Trace, thread: MainThread, rows: Int64s) -> Int64s:
-    """Of the calls, by what a row inside them says of its collective."""
+    """The sizes of the calls, by what a row inside them says of its collective."""
     sizes = np.full(len(rows), _NOT_RECORDED, np.int64)
     described = thread.operators.select(thread.operators.collective >= 0)
     at = np.searchsorted(thread.top.start_ns[rows], described.start_ns, side="right") - 1
@@ -91,6 +91,6 @@ def _sizes(trace: Trace, thread: MainThread, rows: Int64s) -> Int64s:
 
 
 def _end_soon(thread: MainThread, rows: Int64s) -> Bools:
-    """Whether the shortest of these calls are over at once."""
+    """Tells whether the shortest of these calls are over at once."""
     lasted = thread.reached_ns[rows] - thread.top.start_ns[rows]
     return np.asarray(np.quantile(lasted, _SOONEST) <= _SOON_NS)

@@ -1,4 +1,4 @@
-"""What the code on the thread's stack proves: the time in which it was there, and the line that led to it.
+"""Causes that the code on the thread's stack proves: the time in which it was there, and the line that led to it.
 
 A sample stands for the time since the one before (`host.track`). Guarantees: pure; one sample alone
 proves nothing of how long it took; without samples nothing is proven.
@@ -27,7 +27,7 @@ LEAST_SAMPLES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class CodeTime:
-    """Where samples show it: the time that they stand for, and the line of the user's code."""
+    """Code that samples show: the time that they stand for, and the line of the user's code."""
 
     spans: Union
     place: PlaceInCode | None

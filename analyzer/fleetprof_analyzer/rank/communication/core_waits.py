@@ -1,4 +1,4 @@
-"""How long a rank's training thread ran and waited for a core in each iteration, from the agent's samples of it.
+"""The time that a rank's training thread ran and waited for a core in each iteration, from the agent's samples of it.
 
 A thread that is ready and has no core is in no trace: operators and silences alike just take longer. Guarantees: pure;
 counters are read between samples only, in proportion of the time; None where the samples do not reach.
@@ -36,7 +36,7 @@ class CoreWaits(msgspec.Struct, frozen=True):
 
 
 def waits_by_iteration(samples: RankSamples | None, bounds: Sequence[tuple[int, int]]) -> CoreWaits:
-    """Of iterations [start, end), on the clock of the samples."""
+    """The waits of iterations [start, end), on the clock of the samples."""
     if samples is None:
         return CoreWaits()
     thread = samples.thread
@@ -63,7 +63,7 @@ def waits_by_iteration(samples: RankSamples | None, bounds: Sequence[tuple[int, 
 
 
 def mean_busy_permille(samples: RankSamples, bounds: Sequence[tuple[int, int]]) -> int | None:
-    """How busy the host's cores were from the first iteration's start to the last one's end; None: not sampled.
+    """The use of the host's cores from the first iteration's start to the last one's end; None: not sampled.
 
     A sample says it of the time since the one before.
     """

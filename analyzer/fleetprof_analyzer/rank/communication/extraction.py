@@ -233,7 +233,7 @@ def _fill(
 
 
 def _fill_host(source: OperationSource, chain: Chain, fill: Fill) -> Fill:
-    """What filled the host's own time, instead of the device's gaps: those hide a host that leads."""
+    """Fills the host's own time, instead of the device's gaps: those hide a host that leads."""
     count = len(source.start_ns)
     owner = next_owner(chain.mark_operation, chain.passed, count)
     kept = (owner < count) & (chain.host_end_ns > chain.host_start_ns)

@@ -42,7 +42,7 @@ def _call_of_each(number: Int64s, calls: Int64s, of_calls: Int64s, start_ns: Int
 
 
 def _is_first(number: Int64s, start_ns: Int64s) -> Bools:
-    """Whether a row of work is the first of its number, as of a graph's, or has none."""
+    """Tells whether a row of work is the first of its number, as of a graph's, or has none."""
     order = np.lexsort((start_ns, number))
     first = np.ones(len(order), np.bool_)
     first[order[1:]] = np.diff(number[order]) != 0

@@ -17,7 +17,7 @@ _MOST_MISSING: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class LaunchTimes:
-    """Of rows of device work, when the host `called` to launch each, and when it had `launched` it, ns.
+    """The times of rows of device work: when the host `called` to launch each, and when it had `launched` it, ns.
 
     What the call itself takes is the host's time, unless it waits for the work, as copies may. Both are the rows' own
     starts where the trace has no launches. `known`: the row's own launch was recorded.

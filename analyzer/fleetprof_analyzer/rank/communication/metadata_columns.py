@@ -1,4 +1,4 @@
-"""What the metadata of a rank's operations say, as columns: kind, process group, sequence, size, peer.
+"""The metadata of a rank's operations as columns: kind, process group, sequence, size, peer.
 
 Guarantees: pure; -1 where the trace does not say it.
 """

@@ -1,4 +1,4 @@
-"""What the operators of the training thread took by name, and what they were given where shapes were recorded.
+"""The time of the training thread's operators by name, and what they were given where shapes were recorded.
 
 Tells more work from a slow core, and names what exceeds.
 
@@ -43,7 +43,7 @@ class OperatorUse(msgspec.Struct, frozen=True):
 
 
 def measure_operators(trace: Trace, thread: Rows, bounds: Sequence[tuple[int, int]]) -> list[OperatorUse]:
-    """Of the rows of the training thread those that begin in one of `bounds`, [start, end) each, sorted."""
+    """The operators of the training thread's rows that begin in one of `bounds`, [start, end) each, sorted."""
     operators = thread.category == Category.OPERATOR
     # What communicates also waits for other ranks: it is no work.
     rows = thread.select(operators & ~where_name(thread, trace.names, is_host_communication))

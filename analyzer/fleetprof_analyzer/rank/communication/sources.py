@@ -74,7 +74,7 @@ class OperationSource:
 
     @property
     def between(self) -> tuple[Int64s, Int64s]:
-        """What was launched since the operation before, shape (n,): a hash of the rows' names, and their number."""
+        """The launches since the operation before, shape (n,): a hash of the rows' names, and their number."""
         first = np.concatenate(([0], self.launch_row[:-1]))
         names = [
             zlib.crc32(self.row_name[begin:end].tobytes())
@@ -83,7 +83,7 @@ class OperationSource:
         return np.array(names, np.int64), self.launch_row - first
 
     def fillings(self, *, busy: bool) -> Fillings:
-        """What ran when; without `busy` as the host alone sees it."""
+        """Times of all that ran; without `busy` as the host alone sees it."""
         return Fillings(self.busy if busy else _NOTHING, self.data, self.collection, self.recorded)
 
 
@@ -153,7 +153,7 @@ def _read_device(trace: Trace, rows: Rows, ranges: Rows, marks: HostMarks) -> Op
 
 
 def _launch_rows(row_launch_ns: Int64s, launch_ns: Int64s) -> Int64s:
-    """How many rows were launched before each operation: no more than before a later one."""
+    """The number of rows that were launched before each operation: no more than before a later one."""
     rows = np.searchsorted(row_launch_ns, launch_ns).astype(np.int64)
     return np.asarray(np.minimum.accumulate(rows[::-1])[::-1])
 
@@ -214,7 +214,7 @@ def _union_of(rows: Rows, names: list[str], test: Callable[[str], bool]) -> Unio
 
 
 def _recorded(host: Rows, names: list[str]) -> Union:
-    """What the host was seen to do: operators and calls, not the ranges that enclose whole phases."""
+    """The host's recorded work: operators and calls, not the ranges that enclose whole phases."""
     plain = ~where_name(host, names, is_host_annotation)
     # Apart, since each is in order of its starts as a rule.
     operators = host.select(plain & (host.category == Category.OPERATOR))

@@ -1,4 +1,4 @@
-"""How much a rank was given to do, how fast its kernels were, and how fast its device's clock ran.
+"""The work that a rank was given, the speed of its kernels, and the clock of its device.
 
 Evidence for causes: more work is no fault, the same work taking longer is. Guarantees: pure; empty where unsaid.
 """
@@ -32,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What a launch of a kernel takes, by its threads: a line through all launches, where those differ in size."""
+    """The time of a kernel's launch by its threads: a line through all launches, where those differ in size."""
 
     fixed_ns: float
     thread_ns: float
@@ -40,12 +40,12 @@ class Pace:
     varies: bool
 
     def expect_ns(self, calls: float, threads: float) -> float:
-        """What so many calls with so many threads in all take."""
+        """The time that so many calls with so many threads in all take."""
         return max(calls * self.fixed_ns + threads * self.thread_ns, 0.0)
 
 
 def measure_pace(launches: Signature) -> Pace:
-    """Of the launches of one kernel, also on several ranks."""
+    """The pace of the launches of one kernel, also on several ranks."""
     calls = launches.timed
     mean, mean_ns = launches.timed_threads / calls, launches.timed_ns / calls
     if mean <= 0:
@@ -59,7 +59,7 @@ def measure_pace(launches: Signature) -> Pace:
 
 
 def work_by_iteration(trace: Trace, local: Rows, overlapped: Bools, launch_ns: Int64s, bounds: Bounds) -> list[float]:
-    """What the kernels launched in each iteration take at the rank's own usual pace, ns; empty without kernels.
+    """The time of the kernels launched in each iteration at the rank's own usual pace, ns; empty without kernels.
 
     It grows as their threads do; how much of it does not, all ranks together tell. The pace is that of kernels whose
     launches differ in size, where these hold enough: others may have any work inside.

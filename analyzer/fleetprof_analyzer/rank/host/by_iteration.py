@@ -22,7 +22,7 @@ _DEVIATIONS: Final = 1.0
 
 
 class ThreadTimes(msgspec.Struct, frozen=True):
-    """Where the training thread was in each iteration.
+    """The places of the training thread in each iteration.
 
     `places` are (file, function, line), `chains` index them, the outermost frame first; `rows` are (position of the
     iteration, chain, samples, ns), and sum up what was sampled there.
@@ -40,7 +40,7 @@ class ThreadTimes(msgspec.Struct, frozen=True):
 
 
 def sum_up(track: Track | None, bounds: Sequence[tuple[int, int]]) -> ThreadTimes:
-    """What is to be known of a rank's samples when it is compared with others. `bounds`: of its iterations, Unix ns."""
+    """Sums up a rank's samples when it is compared with others. `bounds`: of its iterations, Unix ns."""
     if track is None:
         return ThreadTimes()
     places: dict[tuple[str, str, int], int] = {}
@@ -65,7 +65,7 @@ def sum_up(track: Track | None, bounds: Sequence[tuple[int, int]]) -> ThreadTime
 def find_late_place(
     mine: ThreadTimes, peers: Sequence[ThreadTimes], iterations: Sequence[Sequence[int]], late_ns: float
 ) -> PlaceInCode | None:
-    """Where a rank is while its peers are further: None where the samples do not tell.
+    """The line of a rank while its peers are further: None where the samples do not tell.
 
     `iterations` holds, for the rank and then for each peer, the positions of the late iterations in its own list;
     `late_ns` is what the rank takes longer, per iteration. Peers that were not sampled do not count; without any, where

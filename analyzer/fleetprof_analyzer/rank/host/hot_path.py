@@ -51,7 +51,7 @@ class _Node:
     weight: float = 0.0
 
     def weigh(self, deviations: float) -> float:
-        """What it has beyond chance, by itself or where parts below it outweigh each other."""
+        """The weight that it has beyond chance, by itself or where parts below it outweigh each other."""
         for node in self.below.values():
             node.weigh(deviations)
         parts = sum(node.weight for node in self.below.values())
@@ -103,7 +103,7 @@ def _join(parts: Iterable[Mapping[Place, _Node]]) -> dict[Place, _Node]:
 
 
 def find_place(samples: Iterable[tuple[Chain, int]], least: int) -> PlaceInCode | None:
-    """Where most of the samples' time is; None of fewer than `least` samples. `samples`: track.within."""
+    """The place with most of the samples' time; None of fewer than `least` samples. `samples`: track.within."""
     weights: dict[Chain, Weight] = {}
     counted = []
     for chain, lasted in samples:

@@ -1,4 +1,4 @@
-"""What samples say of the host that no row of its trace does: a wait for a batch without a loader's range, collections.
+"""Facts of the host by samples, in no row of its trace: a wait for a batch without a loader's range, collections.
 
 Guarantees: pure; whatever the samples hold, unions of intervals on the trace's clock.
 """
@@ -35,7 +35,7 @@ class HostMarks:
 
 
 def read_marks(trace: Trace, samples: RankSamples | None, bounds: list[tuple[int, int]]) -> HostMarks:
-    """Of a rank's samples, on its trace's clock. `bounds`: its iterations."""
+    """Reads a rank's samples, on its trace's clock. `bounds`: its iterations."""
     if samples is None or trace.time_origin != "unix":
         return HostMarks()
     return HostMarks(_find_loading(trace, samples, bounds), find_collections(samples))

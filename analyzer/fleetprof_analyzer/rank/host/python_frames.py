@@ -1,4 +1,4 @@
-"""Where the main thread was by the trace's own Python frames, where Kineto recorded stacks.
+"""The place of the main thread by the trace's own Python frames, where Kineto recorded stacks.
 
 Guarantees: pure; frames shorter than a silence are not in a trace as it is read (reading/columns.py).
 """

@@ -1,4 +1,4 @@
-"""Where the time of a rank went: compute, communication, memory, idle (docs/measures.md#time).
+"""The time of a rank by its use: compute, communication, memory, idle (docs/measures.md#time).
 
 On a GPU, work is what ran on the device, over all its streams. On a CPU-only rank, work is the operators that the host
 ran and its collective ranges. Guarantees: span = compute + exposed_communication + exposed_memory + idle +
@@ -42,7 +42,7 @@ def measure_device(work: DeviceWork) -> TimeBreakdown:
 
 
 def measure_before(works: Sequence[DeviceWork], at: Int64s) -> Int64s:
-    """How much compute, communication, either, busy and unrecorded time is before each time; shape (5, *at.shape).
+    """The amount of compute, communication, either, busy and unrecorded time is before each time; shape (5, *at.shape).
 
     Summed over `works`: the rank's devices, or its host.
     """

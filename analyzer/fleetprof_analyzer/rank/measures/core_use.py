@@ -1,4 +1,4 @@
-"""How a rank's training thread came to run within its iterations (docs/measures.md#waiting-for-a-core).
+"""The share in which a rank's training thread came to run within its iterations (docs/measures.md#waiting-for-a-core).
 
 Guarantees: pure; sums over the iterations that samples cover; None where nothing was sampled.
 """

@@ -1,4 +1,4 @@
-"""How long a rank's host waited for batches (docs/measures.md#data-loading).
+"""The time that a rank's host waited for batches (docs/measures.md#data-loading).
 
 Guarantees: pure; what several threads wait at once counts once; None where nothing shows a wait.
 """

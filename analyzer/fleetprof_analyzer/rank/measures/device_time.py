@@ -72,7 +72,7 @@ def list_devices(works: Sequence[DeviceWork], idle: Sequence[DeviceIdle]) -> lis
 def list_idle_places(
     trace: Trace, works: Sequence[DeviceWork], calls: LaunchCalls, idle: Sequence[DeviceIdle], track: Track | None
 ) -> list[IdlePlace]:
-    """Where the idle time of all devices lies; `track` as in `find_idle_places`."""
+    """The places of all devices' idle time; `track` as in `find_idle_places`."""
     return [
         place
         for work, one in zip(works, idle, strict=True)

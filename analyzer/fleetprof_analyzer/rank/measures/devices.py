@@ -47,7 +47,7 @@ class DeviceWork:
         return join(self.busy(), self.unrecorded.times)
 
     def unrecorded_ns(self, *lost: Lost) -> int:
-        """How much between its first start and its last end was not recorded, for one of these reasons."""
+        """The time between its first start and its last end that was not recorded, for one of these reasons."""
         if len(self.rows) == 0:
             return 0
         return self.unrecorded.within(int(self.rows.start_ns.min()), int(self.rows.end_ns.max()), *lost)

@@ -1,4 +1,4 @@
-"""What a thread of the host was doing at any time, one thing at a time: the levels of docs/measures.md#idle.
+"""The activity of a thread of the host at any time, one thing at a time: the levels of docs/measures.md#idle.
 
 A row's level is its rank in the order of explanations: the wait for data explains an idle GPU better than the operator
 around it. Guarantees: pure; `Levels.split` distributes every nanosecond of every piece exactly once.
@@ -21,7 +21,7 @@ from fleetprof_analyzer.trace.trace import Bools, Category, Int32s, Int64s, Trac
 
 
 class HostActivity(IntEnum):
-    """What explains an idle device, the best explanation first."""
+    """The explanations of an idle device, the best explanation first."""
 
     DATA = 0
     BLOCKING = 1
@@ -55,7 +55,7 @@ class HostRows:
     recorded: frozenset[str]  # processes whose operators or annotations are in the trace
 
     def at(self, place: int, level: HostActivity) -> slice:
-        """Where the rows of one thread and level stand."""
+        """The positions of the rows of one thread and level."""
         key = place * len(HostActivity) + level
         # Of the keys' own type: for any other numpy would copy them all.
         first, last = np.searchsorted(self.keys, np.array((key, key + 1), self.keys.dtype))
@@ -99,7 +99,7 @@ class Levels:
 
 @remembered
 def _classify(name: str) -> tuple[int, bool]:
-    """What a name says by itself: (its level, whether it is a call that copies)."""
+    """The meaning of a name by itself: (its level, whether it is a call that copies)."""
     copies = _COPY.search(name) is not None
     if is_data_loading(name):
         return HostActivity.DATA, copies

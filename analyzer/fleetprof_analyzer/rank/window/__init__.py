@@ -1,1 +1,1 @@
-"""What was recorded: the window that every measure of a rank looks at (docs/measures.md#recorded-window)."""
+"""The recorded window that every measure of a rank looks at (docs/measures.md#recorded-window)."""

@@ -1,4 +1,4 @@
-"""Whether the clocks of host and device fit: work begins after its launch, and ends before a wait for it does.
+"""Tells whether the clocks of host and device fit: work begins after its launch, and ends before a wait for it does.
 
 Guarantees: pure; where they do not, no cause of idle time and no delay of a launch can be told.
 """
@@ -37,7 +37,7 @@ class Misfit(NamedTuple):
 
 
 def find_misfit(trace: Trace, works: Sequence[DeviceWork], calls: LaunchCalls) -> Misfit | None:
-    """What shows that the clocks do not fit; None where nothing does."""
+    """Evidence that the clocks do not fit; None where nothing does."""
     ahead = [_ahead_of_launch(work, calls) for work in works]
     behind = [_behind_waits(trace, work, calls, alone=len(works) == 1) for work in works]
     for early, off in ((True, ahead), (False, behind)):
@@ -49,14 +49,14 @@ def find_misfit(trace: Trace, works: Sequence[DeviceWork], calls: LaunchCalls) -
 
 
 def _ahead_of_launch(work: DeviceWork, calls: LaunchCalls) -> Int64s:
-    """How long each row whose launch is known begins before it."""
+    """The time that each row whose launch is known begins before it."""
     position = calls.of(work.rows)
     known = position >= 0
     return np.asarray(calls.calls.start_ns[position[known]] - work.rows.start_ns[known])
 
 
 def _behind_waits(trace: Trace, work: DeviceWork, calls: LaunchCalls, *, alone: bool) -> Int64s:
-    """How long each wait ends before the work that it waits for does.
+    """The time by which each wait ends before the work that it waits for does.
 
     A wait for the device is one for all that was launched before; a wait for a stream right behind a copy to the host,
     on the same thread, is one for that copy.
@@ -80,7 +80,7 @@ def _behind_waits(trace: Trace, work: DeviceWork, calls: LaunchCalls, *, alone: 
 
 
 def _behind_stream_waits(trace: Trace, every: Rows, copies: Rows, launches: Rows) -> Int64s:
-    """Of waits for a stream; `every` call of the runtime, `launches` those of the copies to the host."""
+    """Measures waits for a stream; `every` call of the runtime, `launches` those of the copies to the host."""
     every = every.take(order_by(every.place.astype(np.int64), every.start_ns))
     found = []
     for place in distinct(launches.place.astype(np.int64)).tolist():

@@ -44,7 +44,7 @@ class Unrecorded:
         return self._where(np.isin(self.lost, lost))
 
     def within(self, begin_ns: int, end_ns: int, *lost: Lost) -> int:
-        """How much of [begin, end) was not recorded for one of these reasons, ns."""
+        """The part of [begin, end) that was not recorded for one of these reasons, ns."""
         before = covered_length(np.array([begin_ns, max(begin_ns, end_ns)]), self.times_of(*lost))
         return int(before[1] - before[0])
 

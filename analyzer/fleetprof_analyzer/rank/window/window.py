@@ -64,7 +64,7 @@ def find_window(
 
 
 def list_unrecorded(works: Sequence[DeviceWork]) -> list[UnrecordedTime]:
-    """What was not recorded between the first start and the last end of each device's work, by reason."""
+    """The time that was not recorded between the first start and the last end of each device's work, by reason."""
     found = []
     for lost, reason in _REASONS.items():
         time_ns = sum(work.unrecorded_ns(lost) for work in works)

@@ -49,6 +49,6 @@ def _text(value: Any) -> str:
 
 
 def _elements(raw: msgspec.Raw) -> int | None:
-    """How many elements tensors of the dimensions `[[2, 3], [4], []]` hold together; scalars are left out."""
+    """The number of elements that tensors of the dimensions `[[2, 3], [4], []]` hold together; scalars are left out."""
     total = sum(count_elements(item) or 0 for item in read_dimensions(raw) or [])
     return total if 0 < total < _LARGEST else None

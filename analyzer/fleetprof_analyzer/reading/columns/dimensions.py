@@ -25,7 +25,7 @@ def read_dimensions(raw: msgspec.Raw | bytes) -> list[Any] | None:
 
 
 def count_elements(item: Any) -> int | None:
-    """How many elements a tensor of these dimensions holds, or all tensors of a list; 0 for `[]`."""
+    """The number of elements that a tensor of these dimensions holds, or all tensors of a list; 0 for `[]`."""
     if not isinstance(item, list):
         return None
     if all(isinstance(part, list) for part in item):

@@ -78,7 +78,7 @@ class OperatorIds:
         self._ids.append(ids[ids > 0])
 
     def recorded_permille(self) -> int | None:
-        """What was recorded of what ran; None where there is too little to tell. Orders what it holds."""
+        """The recorded share of what ran; None where there is too little to tell. Orders what it holds."""
         ids = self._ids.values()
         if len(ids) < self._FEWEST:
             return None

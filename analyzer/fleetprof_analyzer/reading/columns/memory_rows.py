@@ -1,4 +1,4 @@
-"""What PyTorch's allocators say of themselves where memory was recorded: `[memory]` instants as columns.
+"""Words of PyTorch's allocators about themselves where memory was recorded: `[memory]` instants as columns.
 
 Guarantees: four numbers per instant are kept, nothing else; instants without a readable time are left out; untrusted
 devices are counted within a limit.

@@ -38,17 +38,17 @@ def pack_counts(values: Sequence[Scalar]) -> bytes:
 
 
 def read_numbers(packed: bytes | bytearray) -> Int32s:
-    """What `pack_numbers` has packed. Shape (n,)."""
+    """Reads the numbers that `pack_numbers` has packed. Shape (n,)."""
     return np.frombuffer(packed, np.int32)
 
 
 def read_integers(packed: bytes | bytearray) -> Int64s:
-    """What `pack_integers` has packed. Shape (n,)."""
+    """Reads the integers that `pack_integers` has packed. Shape (n,)."""
     return np.frombuffer(packed, np.int64)
 
 
 def read_counts(packed: bytes | bytearray) -> Int64s:
-    """Of what `pack_counts` has packed natural numbers as they are, -1 for anything else. Shape (n,)."""
+    """Reads what `pack_counts` has packed: natural numbers as they are, -1 for anything else. Shape (n,)."""
     numbers = read_integers(packed)
     # Negative ones are the largest without a sign.
     return np.where(numbers.view(np.uint64) < _LARGEST, numbers, -1)

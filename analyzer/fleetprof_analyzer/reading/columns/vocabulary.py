@@ -58,7 +58,7 @@ class NameNumbers(dict[str, int]):
         return number in self._valued
 
     def communicates(self, number: int) -> bool:
-        """Whether this name is a collective of the host."""
+        """Tells whether this name is a collective of the host."""
         return bool(self._communicating[number])
 
     def communicate(self, numbers: Int32s) -> Bools:

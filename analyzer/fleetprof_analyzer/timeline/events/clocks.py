@@ -51,7 +51,7 @@ def tie_clocks(encoded: Sequence[tuple[str, bytes]], chosen: Sequence[Rank], job
 
 
 def _match(operations: Sequence[RankOperations]) -> tuple[Matched | None, str]:
-    """What belongs together on the ranks, or why nothing does."""
+    """The operations that belong together on the ranks, or the reason that none do."""
     if len(operations) < 2:
         return None, "the collectives of no other rank are known"
     matched = match(operations)

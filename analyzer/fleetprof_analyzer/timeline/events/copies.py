@@ -49,7 +49,7 @@ _UNREADABLE: Final = _Head()
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What to take of one rank's file, in ns of the file's own times; `shift_ns` makes the new times of them.
+    """The part to take of one rank's file, in ns of the file's own times; `shift_ns` makes the new times of them.
 
     `long_work` holds (start, duration) of the device's rows of more than a second that the reader believes.
     """
@@ -104,7 +104,7 @@ class Rewriter:
                     yield pid, tid, self._join(fields, None, pid, tid)
 
     def process_texts(self) -> dict[tuple[str, str], str]:
-        """What the trace says of processes: (process, "name" or "labels") -> its words."""
+        """The words of the trace about processes: (process, "name" or "labels") -> its words."""
         found: dict[tuple[str, str], str] = {}
         for fields in self.naming:
             key = _OF_PROCESS.get(str(_value(fields.get("name"))))

@@ -1,4 +1,4 @@
-"""What must be known of a rank's trace before its events can be copied, and its marks.
+"""Facts that must be known of a rank's trace before its events can be copied, and its marks.
 
 Guarantees: pure; small, whatever the trace holds.
 """
@@ -18,7 +18,7 @@ _LONG_NS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class TraceFacts:
-    """Of one trace; times are those of the rank's own clock."""
+    """The facts of one trace; times are those of the rank's own clock."""
 
     base_ns: int  # the file's times are that much less
     first_ns: int
@@ -49,7 +49,7 @@ def find_facts(trace: Trace, entry: Rank, span: Span, waits: CollectiveWaits) ->
 
 
 def _launched_end(trace: Trace, calls: LaunchCalls, span: Span) -> int:
-    """Where the last work ends that the host launched in the window."""
+    """The end of the last work that the host launched in the window."""
     work = trace.rows.select(trace.rows.on_device)
     call = calls.of(work)
     if not len(work) or not len(calls.calls):

@@ -1,4 +1,4 @@
-"""What the analysis found, as marks on tracks of its own: iterations, stages, idle gaps with their causes.
+"""The analysis' findings as marks on tracks of its own: iterations, stages, idle gaps with their causes.
 
 Guarantees: pure; times are those of the rank's own clock; marks of one track never overlap; at most `MOST_MARKS` of the
 longest per track.
@@ -54,7 +54,7 @@ def keep_longest(marks: Sequence[Mark]) -> list[Mark]:
 
 
 def touches(start_ns: int, end_ns: int, span: Span) -> bool:
-    """Whether [start, end) and the span have something in common."""
+    """Tells whether [start, end) and the span have something in common."""
     return start_ns < span[1] and end_ns > span[0]
 
 

@@ -37,7 +37,7 @@ class CollectiveWaits:
             self._last[joined[shorter]] = number
 
     def mark(self, source: str, places: Sequence[Place], span: Span) -> list[Mark]:
-        """Those of one rank of at least 10 µs that touch the span; `places` are those of its trace."""
+        """The waits of one rank of at least 10 µs that touch the span; `places` are those of its trace."""
         number = self._number.get(source)
         if number is None or self._matched is None:
             return []

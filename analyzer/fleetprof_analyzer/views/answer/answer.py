@@ -71,7 +71,7 @@ def give_answer(report: Report) -> Answer:
 
 
 def _knows_nothing(found: Stragglers) -> bool:
-    """Whether noise hides even who might be late: then where the time goes is said first."""
+    """Tells whether noise hides even who might be late: then where the time goes is said first."""
     return found.verdict == "undecided" and found.candidate is None and found.smallest_gain is not None
 
 
@@ -82,7 +82,7 @@ def _say_long(report: Report, leading: Finding | None) -> str:
 
 
 def _find_more(report: Report) -> Finding | None:
-    """What is worth more than the fault that the verdict names, where anything is."""
+    """The finding that is worth more than the fault that the verdict names, where anything is."""
     if not report.findings or report.findings[0].measure == OF_VERDICT or report.stragglers is None:
         return None
     first = report.findings[0]
@@ -157,7 +157,7 @@ def _evidence(report: Report) -> list[str]:
 
 
 def _long_silences(report: Report) -> list[SilenceInWords]:
-    """Those that take a part of the iterations which is worth a word."""
+    """The silences that take a part of the iterations which is worth a word."""
     whole = sum(time for _, time, _ in add_stages(report.ranks))
     return [silence for silence in find_silences(report.ranks) if guards.LONG_SILENCE.allows(silence.time_ns, whole)]
 
@@ -176,7 +176,7 @@ def _of_stragglers(found: Stragglers) -> list[str]:
 
 
 def _is_hosts(report: Report) -> bool:
-    """Whether it is the host that the job waits for: always without a GPU, else by the first finding."""
+    """Tells whether it is the host that the job waits for: always without a GPU, else by the first finding."""
     found = report.stragglers
     if found is not None and found.ranks:
         return False

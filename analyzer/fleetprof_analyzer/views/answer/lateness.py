@@ -126,7 +126,7 @@ def _say_stragglers(found: Stragglers, report: Report) -> str:
 
 
 def _say_hosts(found: Stragglers, report: Report) -> str:
-    """Of hosts that are late as a whole, and of ranks that are late by themselves beside them."""
+    """Names hosts that are late as a whole, and of ranks that are late by themselves beside them."""
     rest, first = find_rest(found), found.hosts[0]
     who = " and ".join([name_hosts(found.hosts), *([name_stragglers(rest)] if rest else [])])
     sampled = say_sampled_device(find_sampled_device(report))

@@ -1,4 +1,4 @@
-"""Where the job's time goes, in one sentence: the largest part that is no computing, its cause, and its place.
+"""The use of the job's time, in one sentence: the largest part that is no computing, its cause, and its place.
 
 Guarantees: pure; shares are the report's; of several kinds of ranks those with GPUs speak.
 """
@@ -124,7 +124,7 @@ def _which(report: Report) -> str:
 
 
 def _say_host(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
-    """Of ranks without GPU: stages where they are known, and what of them is waiting for others."""
+    """The use of time of ranks without GPU: stages where they are known, and what of them is waiting for others."""
     time_ns = total.time_ns
     waits, whose = "", "the ranks'" if total.ranks > 1 else "the rank's"
     if guards.COLLECTIVES.allows(time_ns.exposed_communication, time_ns.span):
@@ -150,7 +150,7 @@ def _say_host(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
 
 
 def _wait_for_cores(report: Report) -> str:
-    """What runs through all stages, where it is worth most: what to try is about that."""
+    """The wait for cores, which runs through all stages, where it is worth most: the advice is about that."""
     first = report.findings[0] if report.findings else None
     if first is None or first.measure != OF_CORES:
         return ""

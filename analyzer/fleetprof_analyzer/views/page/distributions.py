@@ -19,7 +19,7 @@ _BARS: Final = 32
 
 
 def count_bars(histogram: Histogram, bars: int = _BARS) -> list[int]:
-    """How many durations fall into each of equal factors of time; buckets go where their beginning lies."""
+    """The number of durations that fall into each of equal factors of time; buckets go where their beginning lies."""
     if not histogram.from_ns:
         return []
     low, high = (log2(max(1, value)) for value in (histogram.from_ns[0], histogram.from_ns[-1]))

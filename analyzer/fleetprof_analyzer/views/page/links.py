@@ -32,7 +32,7 @@ def trace_link(source: str, traces: str | None, kept: Collection[str] | None = N
 
 
 def fetch_command(report: Report, traces: str | None, kept: Collection[str] | None = None) -> str:
-    """What fetches a capture's traces from its store; "" where the page links them, and where there are none."""
+    """The command to fetch a capture's traces from its store; "" where the page links them or there are none."""
     request = report.request
     if traces is not None or request is None or not any(_is_trace(rank.source, kept) for rank in report.ranks):
         return ""
@@ -42,7 +42,7 @@ def fetch_command(report: Report, traces: str | None, kept: Collection[str] | No
 
 
 def perfetto_command(report: Report, command: str = "", kept: Collection[str] | None = None) -> str:
-    """What writes the slowest iteration of the ranks that matter as one timeline; "" where no trace is known."""
+    """The command to write the slowest iteration of ranks that matter as one timeline; "" where no trace is known."""
     if not any(_is_trace(rank.source, kept) for rank in report.ranks):
         return ""
     shown = command or _usual_command(report)

@@ -159,7 +159,7 @@ def _sample_charts(report: Report) -> list[tuple[str, str, Markup, list[tuple[st
 
 
 def _has_values(series: Series) -> bool:
-    """Whether there is anything to see: a network that nobody used is an empty chart."""
+    """Tells whether there is anything to see: a network that nobody used is an empty chart."""
     values = [value for value in series.values if value is not None]
     return any(values) or (bool(values) and series.unit == "%")
 

@@ -110,7 +110,7 @@ def _communication_cells(row: CommunicationStatistics) -> list[str]:
 
 
 def tabulate_launches(ranks: Sequence[Rank]) -> PageTable:
-    """How the host launched each of these ranks' device work."""
+    """The host's launches of each of these ranks' device work."""
     columns = [
         Heading("Rank", "name"), Heading("Rows", stays=True), Heading("Without a call"), Heading("Call, median"),
         Heading("Delay, median"), Heading("Delay, 99 %"), Heading("Short"), Heading("Queue, median"),

@@ -43,12 +43,12 @@ def iteration_chart(ranks: Sequence[Rank]) -> Markup:
 
 
 def iteration_legend(ranks: Sequence[Rank]) -> list[tuple[str, str]]:
-    """What its lines are: (classes of a sample of the colour, words)."""
+    """The meaning of its lines: (classes of a sample of the colour, words)."""
     return legend([f"rank {rank_name(rank.rank)}" for rank in ranks if rank.iterations])
 
 
 def legend(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Of a plot with these lines."""
+    """The legend of a plot with these lines."""
     if len(names) > _MOST_LINES:
         return [("band", f"smallest to largest of {len(names)}"), ("dot l0", f"median of {len(names)}")]
     return [(f"dot {_colour(number)}", plain(name, 60)) for number, name in enumerate(names)]

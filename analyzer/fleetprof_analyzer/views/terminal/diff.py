@@ -73,7 +73,7 @@ def _verdict(diff: Diff, width: int) -> list[str]:
 
 
 def say_verdict(diff: Diff) -> str:
-    """Whether iterations take longer, within which interval, and what would decide it where that is open."""
+    """Tells whether iterations take longer, within which interval, and what would decide it where that is open."""
     found = diff.unprofiled
     iteration = next((row for row in diff.measures if row.measure == "iteration"), None)
     if found is not None and (found.verdict != "not_judged" or iteration is None):
@@ -118,7 +118,7 @@ def _judged(diff: Diff, found: _Compared) -> str:
 
 
 def _needed(found: _Compared, minimum: float) -> str:
-    """How many iterations on each side would tell the change that is seen, or that there is none worth a word."""
+    """The number of iterations on each side that would tell the change seen, or that there is none worth a word."""
     assert found.low is not None
     assert found.high is not None
     change_ns = max(abs(found.after - found.before), minimum * found.before)

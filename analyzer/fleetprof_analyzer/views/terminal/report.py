@@ -133,7 +133,7 @@ def _findings(report: Report, width: int) -> list[str]:
 
 
 def _stages(report: Report) -> list[str]:
-    """Where the main threads' time goes, over all ranks that tell."""
+    """The use of the main threads' time, over all ranks that tell."""
     sums = add_stages(report.ranks)
     whole = sum(time_ns for _, time_ns, _ in sums)
     if not whole:

@@ -47,7 +47,7 @@ def add_stages(ranks: Sequence[Rank]) -> list[tuple[str, int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class SilenceInWords:
-    """Where the host ran nothing: between which rows, how long over all ranks, and at which line if it is known."""
+    """A place where the host ran nothing: between which rows, how long over all ranks, and at which line if known."""
 
     words: str
     time_ns: int

@@ -1,4 +1,4 @@
-"""What a report says of energy: of an iteration, of a training sample, and the GPU that takes more than its peers."""
+"""A report's words on energy: of an iteration, of a training sample, and the GPU that takes more than its peers."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How late a rank would have to be to show, and what would lower that: a verdict that names nobody is worth no more.
+"""The lateness that a rank would need to show, and what would lower it: a verdict that names nobody is worth no more.
 
 Guarantees: pure; what would lower it is said only where the report's numbers carry it.
 """
@@ -57,7 +57,7 @@ def _by_iterations(found: Stragglers, floor: float) -> str:
 
 
 def _by_cores(report: Report) -> str:
-    """Where the training threads wait for cores, which is what iterations differ by then."""
+    """The advice where the training threads wait for cores, which is what iterations differ by then."""
     uses = [rank.cores for rank in report.ranks if rank.cores is not None and rank.cores.waited_ns is not None]
     sampled_ns, waited_ns = sum(one.sampled_ns for one in uses), sum(one.waited_ns or 0 for one in uses)
     if waited_ns < _LEAST_WAIT * sampled_ns or not waited_ns:

@@ -1,4 +1,4 @@
-"""What recording took of the trainers' memory, and whether the job is slower since, in words.
+"""The memory that recording took of the trainers, and whether the job is slower since, in words.
 
 Guarantees: says only what agents measured; the rank with the most memory stands for all; an absence is stated only
 where the measurement shows it.
@@ -59,7 +59,7 @@ def _most_bytes(report: Report, cost: RecordingCost) -> int | None:
 
 
 def judge_residue(cost: CaptureCost) -> str:
-    """Whether iterations take longer since the capture, as far as its interval tells."""
+    """Tells whether iterations take longer since the capture, as far as its interval tells."""
     within = cost.residue_interval
     if within is None:
         return "too few iterations to tell"
@@ -73,7 +73,7 @@ def judge_residue(cost: CaptureCost) -> str:
 
 
 def _what_decides(cost: CaptureCost, reach: float) -> str:
-    """How many iterations afterwards would narrow the interval to what nobody would look for."""
+    """The number of iterations afterwards that would narrow the interval to what nobody would look for."""
     needed = round(cost.after.iterations * (reach / _SMALL) ** 2)
     return f"about {needed:,} iterations afterwards would tell" if cost.after.iterations else "too few iterations"
 

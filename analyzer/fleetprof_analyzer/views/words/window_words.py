@@ -1,4 +1,4 @@
-"""What was not recorded, in words: one row for each reason.
+"""Time that was not recorded, in words: one row for each reason.
 
 Guarantees: pure; nothing where all was recorded.
 """

@@ -123,7 +123,7 @@ def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) 
 
 
 def choose_more_iterations(report: Report, iterations: int) -> int | None:
-    """How many to capture so that the verdict is decided, at most MOST_ITERATIONS; None where it is, or cannot be."""
+    """The number of iterations that decide the verdict, at most MOST_ITERATIONS; None where it is, or cannot be."""
     found = report.stragglers
     if found is None or found.verdict != "undecided" or iterations >= MOST_ITERATIONS:
         return None

@@ -27,7 +27,7 @@ def command(names: tuple[str, ...], **flags: Any) -> None:
 
 
 async def _cancel(place: ClusterPlace, names: tuple[str, ...]) -> bool:
-    """Whether there was something to take back in every one."""
+    """Tells whether there was something to take back in every one."""
     clean = True
     async with connect(place) as connection:
         requests = Requests(connection)

@@ -125,7 +125,7 @@ def _refer(kind: WorkloadKind, name: str) -> dict[str, Any]:
 
 
 def _as_document(request: ProfileRequest, namespace: str) -> dict[str, Any]:
-    """What is sent: the request as it was written, in this namespace; defaults are the API server's."""
+    """The document that is sent: the request as it was written, in this namespace; defaults are the API server's."""
     text = request.model_dump_json(by_alias=True, exclude_none=True, exclude_unset=True, exclude={"status"})
     document: dict[str, Any] = json.loads(text)
     metadata = document.setdefault("metadata", {})

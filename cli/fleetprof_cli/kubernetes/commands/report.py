@@ -113,7 +113,7 @@ async def _find(place: ClusterPlace, name: str) -> RequestState:
 
 
 def _show_headline(state: RequestState) -> None:
-    """What there is without the store."""
+    """Shows the headline, which needs no store."""
     lines = headline_lines(state.status.headline)
     if not lines:
         return

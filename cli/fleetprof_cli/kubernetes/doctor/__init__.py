@@ -1,1 +1,1 @@
-"""What `kubectl fleetprof doctor` checks in a cluster."""
+"""The checks of `kubectl fleetprof doctor` in a cluster."""

@@ -1,4 +1,4 @@
-"""Whether fleetprof is there and may be used: what `kubectl fleetprof doctor` says of the cluster and the namespace.
+"""Tells if fleetprof is there and may be used: what `kubectl fleetprof doctor` says of the cluster and the namespace.
 
 Guarantees: pure; what could not be read is said as such and fails nothing.
 """
@@ -110,7 +110,7 @@ def _judge_leases(leases: Any, now_unix_ns: int) -> Iterable[Check]:
 
 
 def judge_namespace(facts: Observation, name: str) -> Iterable[Check]:
-    """Whether pods of the namespace get sidecars."""
+    """Tells whether pods of the namespace get sidecars."""
     if isinstance(facts.namespace, Unknown):
         yield Check("namespace", Verdict.OK, f"not checked: {facts.namespace.why}")
         return

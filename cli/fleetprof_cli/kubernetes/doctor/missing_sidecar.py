@@ -27,7 +27,7 @@ NEW_PODS: Final = "only new pods are injected: start the job again"
 
 
 def explain_missing(pod: Mapping[str, Any], around: Observation) -> tuple[str, str]:
-    """What was found, and what to do."""
+    """The finding, with what to do."""
     for found, advice in _find_reasons(pod, around):
         return found, advice
     found = (

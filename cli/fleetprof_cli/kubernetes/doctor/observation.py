@@ -1,4 +1,4 @@
-"""What `kubectl fleetprof doctor` looks at: the installation, the namespace, pods and their sidecars' logs.
+"""The objects that `kubectl fleetprof doctor` reads: the installation, the namespace, pods and their sidecars' logs.
 
 Guarantees: reads only, and takes what it may not read for unknown; nothing is started in a pod unless it is asked for.
 """
@@ -124,7 +124,7 @@ async def _has_kind(connection: Connection) -> bool | Unknown:
 
 
 async def _may(connection: Connection, verb: str) -> bool:
-    """Whether the user has this verb on ProfileRequests here; everybody may ask."""
+    """Tells whether the user has this verb on ProfileRequests here; everybody may ask."""
     attributes = {"namespace": connection.namespace, "verb": verb, "group": GROUP, "resource": PLURAL}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
@@ -138,7 +138,7 @@ async def _may(connection: Connection, verb: str) -> bool:
 async def _read_deployments(
     connection: Connection, webhooks: Sequence[Mapping[str, Any]] | Unknown
 ) -> Sequence[Mapping[str, Any]] | Unknown:
-    """Those of the installation, in the namespace that the webhook's configuration names."""
+    """The Deployments of the installation, in the namespace that the webhook's configuration names."""
     if isinstance(webhooks, Unknown) or not webhooks:
         return Unknown(
             "the configuration of fleetprof's webhook, which says where fleetprof is installed, cannot be read"

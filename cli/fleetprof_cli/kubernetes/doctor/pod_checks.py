@@ -78,7 +78,7 @@ def judge_pod(facts: PodObservation, around: Observation) -> Iterator[Check]:
 
 
 def judge_latest(state: RequestState | None) -> Iterable[Check]:
-    """What the last request about this target ended with."""
+    """Judges the end of the last request about this target."""
     if state is None:
         return
     name, reason = f"request {state.name}", state.reason()
@@ -99,7 +99,7 @@ def _judge_missing(name: str, pod: Pod, around: Observation) -> Check:
 
 
 def _judge_sidecar(name: str, pod: Pod) -> Check:
-    """Whether the sidecar runs."""
+    """Tells whether the sidecar runs."""
     status = pod.get("status") or {}
     mine = next((c for c in _statuses(status) if c.get("name") == SIDECAR_CONTAINER), {})
     state = mine.get("state") or {}
@@ -130,7 +130,7 @@ def _judge_sidecar(name: str, pod: Pod) -> Check:
 
 
 def _judge_trainer(name: str, pod: Pod) -> Iterator[Check]:
-    """Whether the trainer's container still has what the injection gave it."""
+    """Tells whether the trainer's container still has what the injection gave it."""
     containers = pod["spec"]["containers"]
     choice = choose_trainer(pod)
     trainer = containers[choice.index] if choice.index >= 0 else containers[0]
@@ -155,7 +155,7 @@ def _judge_trainer(name: str, pod: Pod) -> Iterator[Check]:
 
 
 def _judge_link(name: str, metadata: Mapping[str, Any], log: str | Unknown | None) -> Iterator[Check]:
-    """What the sidecar's log says of the hub, last word first."""
+    """Judges the sidecar's log on the hub, last word first."""
     if log is None:
         return
     if isinstance(log, Unknown):

@@ -58,7 +58,7 @@ class RunFolder:
             yield
 
     def record(self) -> RunRecord | None:
-        """What the run said of itself, None when it cannot be read."""
+        """The run's record of itself, None when it cannot be read."""
         try:
             return msgspec.json.decode((self.path / "run.json").read_bytes(), type=RunRecord)
         except (OSError, msgspec.DecodeError):
@@ -102,7 +102,7 @@ def new_run_folder(state: StateDirectory, name: str) -> RunFolder:
 
 
 def live_runs(state: StateDirectory) -> Iterator[RunRecord]:
-    """What the runs of a state directory that are alive said of themselves."""
+    """The records of a state directory's runs that are alive."""
     for folder in run_folders(state):
         record = folder.record() if folder.is_alive() else None
         if record is not None:

@@ -1,4 +1,4 @@
-"""Where the sockets of a `fleetprof run` lie: a short path that no other user can have, now or later.
+"""The folder for the sockets of a `fleetprof run`: a short path that no other user can have, now or later.
 
     $TMPDIR or /tmp / fp<uid>-<token> / <token>
                       made once, kept   one per run, removed at its end
@@ -32,7 +32,7 @@ def socket_directories() -> list[Path]:
 
 
 def is_listened_at(directory: Path) -> bool:
-    """Whether a process still holds a socket in it, of whatever state directory its run is."""
+    """Tells whether a process still holds a socket in it, of whatever state directory its run is."""
     try:
         return any(path.is_socket() and _answers(path) for path in directory.iterdir())
     except OSError:

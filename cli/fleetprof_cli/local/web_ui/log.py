@@ -1,4 +1,4 @@
-"""What the terminal shows of a local web UI: the lines of its audit log as sentences for the person who sits there.
+"""The terminal's lines about a local web UI: the lines of its audit log as sentences for the person who sits there.
 
 Guarantees: a line that this module does not know is shown as it is; nothing is shown about somebody who is not signed
 in, because each open page of a browser asks again and again after the service has restarted.

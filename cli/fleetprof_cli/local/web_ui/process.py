@@ -36,7 +36,7 @@ _LOOK_AT_BUCKET_S: Final = 30.0
 
 
 def catalog_url(state: StateDirectory, location: StoreLocation) -> str:
-    """Where the catalog of a store lies unless a user says otherwise: a file of the state directory."""
+    """The address of a store's catalog unless a user says otherwise: a file of the state directory."""
     from fleetprof_webui.catalog.database import sqlite_url
 
     digest = hashlib.blake2b(location.address().encode(), digest_size=6).hexdigest()

@@ -55,7 +55,7 @@ class CanaryLine:
         return failed
 
     def conclude(self, verdict: CanaryVerdict, message: str) -> None:
-        """What became of the canary."""
+        """Notes the end of the canary."""
         self._ledger.canary = msgspec.structs.replace(self.known, verdict=verdict, message=message)
 
     def _replace(self, entry: LedgerEntry) -> None:

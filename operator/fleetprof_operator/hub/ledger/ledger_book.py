@@ -155,11 +155,11 @@ class LedgerBook:
         self._ledger.requester = self._ledger.requester or requester
 
     def note_estimate(self, estimate: RecordingEstimate | None) -> None:
-        """What is known of the cost before ranks are asked."""
+        """Notes the cost that is known before ranks are asked."""
         self._ledger.estimate = estimate
 
     def note_iterations(self, iterations: int) -> None:
-        """How long the window is where it is shorter than asked; 0: it is as asked."""
+        """Notes the length of the window where it is shorter than asked; 0: it is as asked."""
         self._ledger.iterations = iterations
 
     def cancel(self, now_unix_ns: int, by: Canceller = Canceller.USER) -> bool:
@@ -192,7 +192,7 @@ class LedgerBook:
         return status if finished else self.forms.show(status)
 
     def snapshot(self) -> Callable[[], bytes]:
-        """What makes the ledger as it is now into JSON: for a thread, one at a time."""
+        """A function that makes the ledger as it is now into JSON: for a thread, one at a time."""
         self.derive()
         return self.forms.snapshot()
 
@@ -204,7 +204,7 @@ class LedgerBook:
         return self._conditions.set("Succeeded", "Unknown", "Waiting", message, now_unix_ns) or changed
 
     def note_queued(self, queued: bool, now_unix_ns: int) -> None:
-        """Whether it waits for its turn."""
+        """Tells whether it waits for its turn."""
         ledger = self._ledger
         if queued and not ledger.queued_since_unix_ns:
             ledger.queued_since_unix_ns = now_unix_ns

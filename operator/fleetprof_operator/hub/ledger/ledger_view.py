@@ -1,4 +1,4 @@
-"""What all but its book may do with a request's ledger: read it.
+"""The view of a request's ledger for all but its book: read it.
 
 Guarantees: nothing here can be assigned to, so the type checker finds a second writer; `Ledger` itself fits.
 """
@@ -14,7 +14,7 @@ class CanaryView(Protocol):
 
     @property
     def verdict(self) -> CanaryVerdict:
-        """What became of it; `Verdict.NONE` until it has ended."""
+        """Its verdict; `Verdict.NONE` until it has ended."""
 
     @property
     def message(self) -> str:
@@ -22,7 +22,7 @@ class CanaryView(Protocol):
 
     @property
     def tries(self) -> int:
-        """How often a rank was ordered to record first."""
+        """The number of times that a rank was ordered to record first."""
 
     @property
     def entry(self) -> LedgerEntry | None:
@@ -70,7 +70,7 @@ class LedgerView(Protocol):
 
     @property
     def queued_ns(self) -> int:
-        """How long it waited for its turn, up to `queued_since_unix_ns`."""
+        """The time that it waited for its turn, up to `queued_since_unix_ns`."""
 
     @property
     def queued_since_unix_ns(self) -> int:
@@ -82,11 +82,11 @@ class LedgerView(Protocol):
 
     @property
     def estimate(self) -> RecordingEstimate | None:
-        """What the ranks were told of the cost."""
+        """The cost that the ranks were told."""
 
     @property
     def plans(self) -> int:
-        """How often a start was agreed on."""
+        """The number of starts that were agreed on."""
 
     @property
     def cancelled_unix_ns(self) -> int:

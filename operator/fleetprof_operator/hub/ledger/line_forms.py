@@ -30,7 +30,7 @@ class LineForms:
         self._shown = _FormCache(lambda e: pb.CaptureStatus(ranks=[to_event(ledger.uid, e)]).SerializeToString())
 
     def snapshot(self) -> Callable[[], bytes]:
-        """What makes the ledger as it is now into JSON, one value per line: for a thread, one at a time."""
+        """A function that makes the ledger as it is now into JSON, one value per line: for a thread, one at a time."""
         entries = list(self._ledger.entries)
         rest = msgspec.structs.replace(self._ledger, entries=[])
         return lambda: self._encode(rest, entries)
@@ -62,7 +62,7 @@ class LineForms:
 
 
 class _FormCache:
-    """What `make` made of each line, by place."""
+    """The forms that `make` made of each line, by place."""
 
     def __init__(self, make: Callable[[LedgerEntry], bytes]) -> None:
         self._make = make

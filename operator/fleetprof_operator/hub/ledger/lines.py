@@ -97,13 +97,13 @@ class Lines:
         return [entry for entry in self._ledger.entries if not is_final(entry)]
 
     def open_of(self, sidecar_id: str) -> list[LedgerEntry]:
-        """Those of one sidecar, in rank order."""
+        """The open lines of one sidecar, in rank order."""
         processes = self._open.get(sidecar_id, ())
         places = sorted(self._places[sidecar_id, process_id] for process_id in processes)
         return [self._ledger.entries[place] for place in places]
 
     def is_open(self, sidecar_id: str, process_id: str) -> bool:
-        """Whether that process has a line that can still change."""
+        """Tells whether that process has a line that can still change."""
         return process_id in self._open.get(sidecar_id, ())
 
     def open_sidecars(self) -> list[str]:
@@ -115,19 +115,19 @@ class Lines:
         return sorted(self._sidecars)
 
     def count_of(self, sidecar_id: str) -> int:
-        """How many lines a sidecar has."""
+        """The number of a sidecar's lines."""
         return self._sidecars[sidecar_id]
 
     def count(self, *states: RankState) -> int:
-        """How many lines stand in one of these states."""
+        """The number of lines in one of these states."""
         return sum(number for (state, _, _), number in self._stands.items() if state in states)
 
     def count_written(self) -> int:
-        """How many ranks' traces were complete once, whatever became of them."""
+        """The number of ranks whose traces were complete once, whatever became of them."""
         return sum(number for (_, written, _), number in self._stands.items() if written)
 
     def failures(self) -> Mapping[Reason, int]:
-        """How many ranks failed, by reason."""
+        """The number of ranks that failed, by reason."""
         counts = Counter[Reason]()
         for (state, _, reason), number in self._stands.items():
             if state is RankState.FAILED:
@@ -150,7 +150,7 @@ class Lines:
 
 
 def _standing(entry: LedgerEntry) -> tuple[RankState, bool, Reason | None]:
-    """What lines are counted by: state, whether the trace was complete once, reason."""
+    """The key that lines are counted by: state, whether the trace was complete once, reason."""
     state = entry.state
     written = entry.written_unix_ns > 0 or state is RankState.WRITTEN or state is RankState.UPLOADED
     return state, written, entry.reason

@@ -76,7 +76,7 @@ def to_event(uid: str, entry: LedgerEntry) -> pb.CaptureEvent:
 
 
 def to_entry(event: pb.CaptureEvent, known: LedgerEntry) -> LedgerEntry:
-    """What a sidecar says of the rank whose line is `known`. A reason that nobody knows is Internal."""
+    """The sidecar's word on the rank whose line is `known`. A reason that nobody knows is Internal."""
     failed = event.state == pb.FAILED
     reason = None
     if failed:

@@ -1,4 +1,4 @@
-"""How a request ends, from its ranks' lines: the status, reason and message of its Succeeded condition.
+"""The end of a request, from its ranks' lines: the status, reason and message of its Succeeded condition.
 
 Guarantees: pure; the reasons are those that `ledger_book` lists.
 """

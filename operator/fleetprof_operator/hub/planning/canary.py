@@ -82,7 +82,7 @@ def decide(spec: Spec, targets: Sequence[RankTarget], record: WorkloadRecord, no
 
 
 def find_harm(canary: Canary, limit_percent: int) -> str:
-    """What its own recording did to the rank, as a sentence with figures; empty when it is unharmed so far."""
+    """The harm that its own recording did to the rank, as a sentence with figures; empty when it is unharmed so far."""
     entry = canary.entry
     if entry is None:
         return ""
@@ -106,7 +106,7 @@ def find_harm(canary: Canary, limit_percent: int) -> str:
 
 
 def can_repeat(canary: Canary, limit_percent: int) -> bool:
-    """Whether a recording more would tell what this one could not: it came to nothing, or was slow."""
+    """Tells whether a recording more would tell what this one could not: it came to nothing, or was slow."""
     entry = canary.entry
     if entry is None:
         return False
@@ -136,7 +136,7 @@ def set_apart(plan: Plan, canary: Canary, earlier_step: int, steps_per_iteration
 
 
 def say_unharmed(canary: Canary, limit_percent: int) -> str:
-    """What the canary found, for people."""
+    """The canary's findings, for people."""
     entry = canary.entry
     assert entry is not None
     cost, who = entry.time_cost, f"canary: rank {entry.rank}"
@@ -165,7 +165,7 @@ def _list_slow(canary: Canary, limit_percent: int) -> list[TimeCost]:
 
 
 def _chance(slow: Sequence[TimeCost]) -> float:
-    """How likely the job makes iterations as long as these by itself, each at its point of the rhythm."""
+    """The chance that the job makes iterations as long as these by itself, each at its point of the rhythm."""
     return math.prod((cost.alike_before + 1) / (cost.compared_before + 1) for cost in slow)
 
 
@@ -174,7 +174,7 @@ def _is_fit(process: pb.Process, now_unix_ns: int) -> bool:
 
 
 def _was_due(cost: TimeCost) -> bool:
-    """Whether the recorded iteration came when the job's rhythm has a pause."""
+    """Tells whether the recorded iteration came when the job's rhythm has a pause."""
     return 2 * cost.alike_before > cost.compared_before
 
 

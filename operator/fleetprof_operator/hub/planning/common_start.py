@@ -1,4 +1,4 @@
-"""Whether the ranks of a capture began with one step, as its report found it in the traces.
+"""Tells whether the ranks of a capture began with one step, as its report found it in the traces.
 
 An order names one step for all; a rank whose training made steps faster than it was foretold takes it up too late, and
 Kineto begins later without a word.

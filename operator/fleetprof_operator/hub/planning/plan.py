@@ -56,7 +56,7 @@ MAX_STEPS_PER_ITERATION: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How all ranks begin together. `explanation` is for people.
+    """The common begin of all ranks. `explanation` is for people.
 
     `start_unix_ns` is when it is expected to begin; in mode "time" it is the order itself (whole milliseconds).
     """
@@ -136,7 +136,7 @@ def _step_ns(process: pb.Process) -> float:
 
 
 def _pace_percent(process: pb.Process) -> float:
-    """How much faster than the median the next steps may come."""
+    """The percent by which the next steps may come faster than the median."""
     usual, fastest = process.step.iteration_ns, process.step.fastest_iteration_ns
     measured_percent = 100 * usual / fastest if fastest > 0 else 0
     return min(max(PACE_PERCENT, measured_percent), MOST_PACE_PERCENT)

@@ -59,7 +59,7 @@ def _age(target: RankTarget) -> tuple[int, int, str]:
 
 
 def find_newest(targets: Sequence[RankTarget]) -> list[RankTarget]:
-    """Of each rank the newest process."""
+    """The newest process of each rank."""
     newest: dict[int, RankTarget] = {}
     for target in targets:
         other = newest.get(target.rank)

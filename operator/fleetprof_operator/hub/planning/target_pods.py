@@ -50,7 +50,7 @@ FindPods = Callable[[str], TargetPods]  # of a capture's uid, as of now
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """What keeps a request's pods from being captured: a reason and a sentence, both empty when nothing does.
+    """The obstacle to the capture of a request's pods: a reason and a sentence, both empty when there is none.
 
     `pending`: pods will come that do not run yet. `hopeless_since_unix_ns`: pods run since then, all without a sidecar.
     """
@@ -62,7 +62,7 @@ class Missing:
 
 
 def find_missing(target: TargetPods, connected: Collection[str], what: str) -> Missing:
-    """What is missing, where sidecars of the pods with the uids `connected` are there; `what` names the target."""
+    """The missing part, where sidecars of the pods with the uids `connected` are there; `what` names the target."""
     if target.reason:
         return Missing(reason=target.reason, message=target.message, pending=True)
     pods = sorted((p for p in target.pods.values() if not p.terminating), key=lambda p: p.name)

@@ -1,4 +1,4 @@
-"""How long a window may be, so that no rank records more than it has room for: the same iterations on every rank.
+"""The length of a window by which no rank records more than it has room for: the same iterations on every rank.
 
 A window is bounded by the memory that its ranks may still take, all ranks of a sidecar together (they share a pod's, or
 a machine's, memory), by the events of one rank (recording.MOST_EVENTS) and by limits.maxTraceBytes. Each bound follows
@@ -57,7 +57,7 @@ def fit_window(spec: Spec, targets: Sequence[RankTarget], estimate: RecordingEst
 
 
 def _count_iterations(window: Window, iteration_ns: int) -> int:
-    """How many iterations the window has at most; 0 where nobody knows."""
+    """The most iterations that the window has; 0 where nobody knows."""
     if window.iterations is not None:
         return window.iterations
     assert window.duration_millis is not None
@@ -92,7 +92,7 @@ def _find_most(
 
 
 def _count_fitting(left: int, fixed: int, each: int) -> int:
-    """How many iterations fit into `left` bytes."""
+    """The number of iterations that fit into `left` bytes."""
     wary = (left - left // _SLACK_SHARE - FLOOR_BYTES - fixed) // each
     return wary if wary >= 1 else min(1, (left - FLOOR_BYTES - fixed) // each)
 

@@ -1,4 +1,4 @@
-"""How much memory the hub uses for each pod and each namespace: both have a share that they cannot exceed.
+"""The memory that the hub uses for each pod and each namespace: both have a share that they cannot exceed.
 
 Guarantees: pure; what is kept is never more than the limits allow, whatever comes; a share that is refused leaves the
 books as they were. The bytes are estimates of the memory that messages take, not of their length on the wire.
@@ -39,7 +39,7 @@ class Holdings:
         return self._in_namespace.total()
 
     def room_in(self, namespace: str, owner: str) -> int:
-        """How much an owner may hold before its namespace's share is used up."""
+        """The bytes that an owner may hold before its namespace's share is used up."""
         return self._max_namespace_bytes - self._in_namespace[namespace] + self._of.get(owner, ("", 0))[1]
 
     def hold(self, namespace: str, owner: str, size_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""What a sidecar's message will cost, told from its bytes before anything is made of them.
+"""The cost of a sidecar's message, told from its bytes before anything is made of them.
 
 Two bytes on the wire can become a message object of some hundred bytes, and work on it; so elements are counted first,
 and what would be too many is never decoded.

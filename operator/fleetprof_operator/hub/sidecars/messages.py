@@ -1,4 +1,4 @@
-"""What a sidecar may send: limits on everything, checked before anything else looks at a message.
+"""The limits of a sidecar's messages: limits on everything, checked before anything else looks at a message.
 
 Guarantees: pure; a message that passes has bounded lists, bounded strings in which everything is printable (so that no
 ledger, log, status or event holds a line break or an escape that a sidecar made up), an id that is safe in logs and,

@@ -1,4 +1,4 @@
-"""How fast the messages of sidecars are read, and which is worked on next.
+"""The pace at which the messages of sidecars are read, and which is worked on next.
 
 Guarantees: messages are weighed before they are decoded; a sender that is too fast, alone or with the others of its
 namespace, waits, and nothing of it is dropped; between two heavy messages of one namespace all that is ready on the
@@ -25,7 +25,7 @@ _MOST_SHARES: Final = 10_000
 
 
 class _Share:
-    """What all streams of one namespace have in common."""
+    """The share of all streams of one namespace."""
 
     def __init__(self, now_s: float) -> None:
         self.bucket = TokenBucket(NAMESPACE_BURST, NAMESPACE_PER_S, now_s)
@@ -33,7 +33,7 @@ class _Share:
 
 
 class StreamPace:
-    """How fast one stream is read."""
+    """The pace of one stream."""
 
     def __init__(self, share: _Share) -> None:
         self._own = TokenBucket(STREAM_BURST, STREAM_PER_S, time.monotonic())
@@ -54,7 +54,7 @@ class StreamPace:
 
 
 class StreamPaces:
-    """How fast all streams are read, by namespace."""
+    """The paces of all streams, by namespace."""
 
     def __init__(self) -> None:
         self._shares: dict[str, _Share] = {}

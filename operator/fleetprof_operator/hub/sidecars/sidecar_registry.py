@@ -168,7 +168,7 @@ class SidecarRegistry:
         return True
 
     def list_of(self, namespace: str) -> list[SidecarRecord]:
-        """Those of one namespace, by sidecar id."""
+        """The sidecars of one namespace, by sidecar id."""
         records = self._of_namespace.get(namespace, {})
         return [records[sidecar_id] for sidecar_id in sorted(records)]
 

@@ -1,4 +1,4 @@
-"""How many streams one pod, and all pods of one namespace, may have at a time, and how often a pod may dial.
+"""The number of streams that one pod, and all pods of one namespace, may have at a time, and how often a pod may dial.
 
 Guarantees: pure, time is passed in (seconds); whoever no token proves (local mode: all calls are one user's) has no
 bound here. One pod has one sidecar, hence one stream, and for a moment the one that takes its place.

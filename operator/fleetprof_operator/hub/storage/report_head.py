@@ -50,7 +50,7 @@ def _each_section(text: str) -> Iterator[tuple[str, Any]]:
 
 
 def _skip(text: str, at: int, mark: str) -> int:
-    """Where the next token begins, behind `mark` if that comes first."""
+    """The begin of the next token, behind `mark` if that comes first."""
     at = _whole_space(text, at)
     return _whole_space(text, at + 1) if text[at] == mark else at
 

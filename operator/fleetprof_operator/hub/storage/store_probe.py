@@ -1,4 +1,4 @@
-"""Whether the object store takes what a capture will give it: a small object is written and read back, again and again.
+"""Tells if the object store takes what a capture will give it: a small object is written and read back at times.
 
 Guarantees: a bucket, a key or an authority that is wrong shows before the first capture; an outage is one line in the
 log, and its end another.

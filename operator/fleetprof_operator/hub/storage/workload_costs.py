@@ -1,4 +1,4 @@
-"""What earlier captures of a workload cost, and when they were begun: one small document per workload in the store.
+"""The cost of a workload's earlier captures, and when they were begun: one small document per workload in the store.
 
 Kept there, so that a hub that was restarted knows it, and a request that was deleted still counts. What is known of a
 workload's costs is told apart by the options of `collect`. A namespace has a document too, for its count.
@@ -33,7 +33,7 @@ _ALIKE: Final = 2  # so much longer or shorter may an iteration be by now
 
 
 class RememberedCost(msgspec.Struct, kw_only=True, frozen=True):
-    """What the latest capture with these options cost: the most of any rank."""
+    """The cost of the latest capture with these options: the most of any rank."""
 
     at_unix_ns: int
     uid: str
@@ -54,7 +54,7 @@ class Begun(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class WorkloadRecord(msgspec.Struct, kw_only=True, frozen=True):
-    """What the store keeps of one workload: what recording cost it, and which captures were begun."""
+    """The store's record of one workload: what recording cost it, and which captures were begun."""
 
     schema_version: int = 1
     workload: str = ""
@@ -70,7 +70,7 @@ class WorkloadRecords:
         self._locks = WeakValueDictionary[str, asyncio.Lock]()
 
     async def read(self, namespace: str, workload: str) -> WorkloadRecord:
-        """What is known of a workload ("": of the namespace); an empty document where nothing is. Raises StoreError."""
+        """The record of a workload ("": of the namespace); an empty document where nothing is. Raises StoreError."""
         key = workload_key(namespace, workload)
         data = await self._calls.get_if_there(key)
         if data is None:
@@ -103,7 +103,7 @@ def name_workload(api_version: str, kind: str, name: str) -> str:
 
 
 def workload_key(namespace: str, workload: str) -> str:
-    """Where the document of a workload lies."""
+    """The key of a workload's document."""
     return keys.workload_key(namespace, hashlib.sha256(workload.encode()).hexdigest()[:40])
 
 
@@ -124,7 +124,7 @@ def note_cost(record: WorkloadRecord, cost: RememberedCost) -> WorkloadRecord:
 def find_cost(
     record: WorkloadRecord, collect: Sequence[str], process: pb.Process, now_unix_ns: int
 ) -> RememberedCost | None:
-    """What a capture of a job like this one, with the same options, cost of late; None when nobody knows."""
+    """The cost of a recent capture of a job like this one with the same options; None when nobody knows."""
     for cost in record.costs:
         fresh = 0 <= now_unix_ns - cost.at_unix_ns < FRESH_NS
         same = (cost.torch_version, cost.device_kind) == (process.torch_version, process.device_kind)

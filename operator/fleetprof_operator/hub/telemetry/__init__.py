@@ -1,1 +1,1 @@
-"""What running jobs do, added up by workload: kept in memory, told to Prometheus, remembered for a day."""
+"""The telemetry of running jobs, added up by workload: kept in memory, told to Prometheus, remembered for a day."""

@@ -76,7 +76,7 @@ class TelemetryBoard:
         return sorted(self._workloads.values(), key=lambda one: (-one.rank_count, one.namespace, one.kind, one.name))
 
     def workloads(self) -> Iterator[WorkloadFigures]:
-        """What each does now, the largest first."""
+        """The figures of each workload now, the largest first."""
         return (board.figures() for board in self.boards())
 
     def measure(self, key: Key, name: str) -> Aggregate | None:

@@ -21,7 +21,7 @@ _LABELS: Final = ("namespace", "workload", "kind")
 
 
 def make_workload_metrics(workloads: Sequence[WorkloadFigures]) -> Iterator[Metric]:
-    """Those of these workloads: whoever calls it chooses MOST_WORKLOADS of them."""
+    """The metrics of these workloads: whoever calls it chooses MOST_WORKLOADS of them."""
     rows = [((one.namespace, one.name, one.kind), one) for one in workloads]
     for measure in MEASURES:
         gauge = _gauge(measure.name, f"{measure.help} Over its {measure.whose}s.", "aggregation")
@@ -51,7 +51,7 @@ def make_workload_metrics(workloads: Sequence[WorkloadFigures]) -> Iterator[Metr
 
 
 def make_rank_metrics(members: Iterable[tuple[WorkloadFigures, RankFigures]]) -> Iterator[Metric]:
-    """Those of single ranks: whoever calls it chooses MOST_RANKS of them."""
+    """The metrics of single ranks: whoever calls it chooses MOST_RANKS of them."""
     rows = [
         ((one.namespace, one.name, one.kind, str(member.rank), member.node), member)
         for one, member in members

@@ -73,7 +73,7 @@ class TelemetryHistory:
 
     @property
     def kept_bytes(self) -> int:
-        """What it keeps, names apart."""
+        """The bytes that it keeps, names apart."""
         return sum(len(rows) for rows in self._rows.values()) * POINTS * 4
 
     def write(self, namespace: str) -> NamespaceDay:
@@ -87,7 +87,7 @@ class TelemetryHistory:
         return NamespaceDay(self._end_unix_ns, days)
 
     def restore(self, namespace: str, day: NamespaceDay, now_unix_ns: int) -> None:
-        """What an earlier hub wrote, where nothing is known yet."""
+        """Restores what an earlier hub wrote, where nothing is known yet."""
         self._move(now_unix_ns)
         missed = (self._end_unix_ns - day.end_unix_ns) // STEP_NS
         for one in day.workloads:

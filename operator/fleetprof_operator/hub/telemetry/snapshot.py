@@ -1,4 +1,4 @@
-"""What Prometheus is told at one scrape: figures of the moment, taken without making the hub late.
+"""The answer to one scrape of Prometheus: figures of the moment, taken without making the hub late.
 
 Guarantees: between two workloads the event loop gets its turn; the text itself can be made in a thread, for nothing of
 the hub is read there any more.
@@ -49,7 +49,7 @@ async def take_snapshot(board: TelemetryBoard) -> Snapshot:
 
 
 def count_left_out(board: TelemetryBoard) -> dict[str, int]:
-    """What a scrape would not tell: workloads, and ranks of those that ask for metrics of their ranks."""
+    """The number that a scrape leaves out: workloads, and ranks of those that ask for metrics of their ranks."""
     boards = board.boards()
     ranks = sum(one.rank_count for one in boards if one.wants_rank_metrics)
     return {"workloads": max(0, len(boards) - MOST_WORKLOADS), "ranks": max(0, ranks - MOST_RANKS)}

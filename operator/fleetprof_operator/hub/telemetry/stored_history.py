@@ -75,7 +75,7 @@ class StoredHistory:
 
     @property
     def kept_bytes(self) -> int:
-        """What it keeps in memory."""
+        """The bytes that it keeps in memory."""
         return self._history.kept_bytes
 
     async def close(self) -> None:

@@ -51,7 +51,7 @@ class ValueTable:
                 column[row] = number
 
     def numbers(self, column: str) -> list[float]:
-        """Those that are there, in no order."""
+        """The numbers that are there, in no order."""
         return [number for number in self._columns[column] if number == number]
 
     def get(self, key: Hashable, column: str) -> float | None:

@@ -34,7 +34,7 @@ _COLUMNS: Final = (*(m.name for m in RANK_MEASURES), *_COUNTERS, *(f"smooth_{nam
 
 @dataclass(slots=True)
 class _Rank:
-    """What is known of a rank beside its numbers."""
+    """The facts of a rank beside its numbers."""
 
     rank: int | None
     pod: str
@@ -46,7 +46,7 @@ class _Rank:
 
 @dataclass(slots=True)
 class _Pod:
-    """What a sidecar told last."""
+    """The latest word of a sidecar."""
 
     labels: Mapping[str, str]
     ranks: dict[str, _Rank]
@@ -74,7 +74,7 @@ class WorkloadBoard:
 
     @property
     def rank_count(self) -> int:
-        """How many ranks report."""
+        """The number of ranks that report."""
         return len(self._ranks)
 
     @property
@@ -133,7 +133,7 @@ class WorkloadBoard:
         return self._ranks.aggregate(name)
 
     def figures(self, *, with_ranks: bool = False) -> WorkloadFigures:
-        """What it does now."""
+        """Its figures now."""
         tables = [(measure, self._ranks) for measure in RANK_MEASURES]
         tables += [(measure, self._hosts) for measure in HOST_MEASURES]
         found = {measure.name: table.aggregate(measure.name) for measure, table in tables}

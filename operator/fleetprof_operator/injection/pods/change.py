@@ -139,7 +139,7 @@ def _check(pod: Mapping[str, Any], settings: InjectionSettings) -> None:
 
 
 def _find_unreached(spec: Mapping[str, Any], settings: InjectionSettings) -> Iterator[str]:
-    """What a pod that does not ask the cluster's DNS will not find."""
+    """The names that a pod that does not ask the cluster's DNS will not find."""
     if resolves_cluster_names(spec):
         return
     policy = "ClusterFirstWithHostNet" if spec.get("hostNetwork") else "ClusterFirst"

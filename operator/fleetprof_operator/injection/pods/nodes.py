@@ -1,4 +1,4 @@
-"""Whether the sidecar's image is on every node that a pod may go to.
+"""Tells whether the sidecar's image is on every node that a pod may go to.
 
 A native sidecar whose image cannot be pulled holds the trainer back, and who is asked about a pod does not know yet
 where the scheduler will put it. So the rule is about all nodes at once.
@@ -24,7 +24,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What of a node decides; `extended`: resources other than Kubernetes' own, of which it has some."""
+    """The facts of a node that decide; `extended`: resources other than Kubernetes' own, of which it has some."""
 
     name: str
     labels: Json
@@ -34,7 +34,7 @@ class Node:
 
 
 def read_node(node: Json, image: str) -> Node:
-    """Of a node as the API server gives it. Its images are those that its kubelet lists: by default the 50 largest."""
+    """Reads a node of the API server. Its images are those that its kubelet lists: by default the 50 largest."""
     status = node.get("status") or {}
     names = {name for listed in status.get("images") or () for name in listed.get("names") or ()}
     return Node(

@@ -1,4 +1,4 @@
-"""Whether a pod with the sidecar would still be admitted: quotas and limit ranges of its namespace, and its own sums.
+"""Tells if a pod with the sidecar would still be admitted: quotas and limit ranges of its namespace, and its own sums.
 
 If a check that comes after us would refuse the training pod because of the sidecar, the pod is left alone.
 Guarantees: pure; "" or a sentence that names the object, the resource and the amounts. Sources: Kubernetes 1.36,

@@ -1,4 +1,4 @@
-"""What a pod asks for, as the scheduler, the quota and the kubelet count it: sums, and the class of service.
+"""The resources of a pod as scheduler, quota and kubelet count them: sums, and the class of service.
 
 Guarantees: pure. A container that has a limit and no request has the limit as its request, as the API server fills in.
 Sources: component-helpers resource/helpers.go (PodRequests, PodLimits), pkg/apis/core/v1/helper/qos (ComputePodQOS).
@@ -30,7 +30,7 @@ def read_amounts(container: Mapping[str, Any], kind: Kind) -> Amounts:
 
 
 def sum_amounts(spec: Mapping[str, Any], kind: Kind) -> Amounts:
-    """What the whole pod counts for: the larger of its containers together and its start, native sidecars in both."""
+    """The whole pod's sum: the larger of its containers together and its start, native sidecars in both."""
     running = _add(read_amounts(container, kind) for container in spec.get("containers") or ())
     sidecars: Amounts = {}
     starting: Amounts = {}

@@ -127,7 +127,7 @@ def _storage_limit(spec: Mapping[str, Any], resources: Resources) -> int:
 
 
 def _make_addresses(settings: InjectionSettings) -> dict[str, str]:
-    """Where hub and store are, for a pod that cannot resolve their names."""
+    """The addresses of hub and store, for a pod that cannot resolve their names."""
     values: dict[str, str] = {}
     if settings.hub_ip:
         port = settings.hub.rpartition(":")[2]
@@ -139,7 +139,7 @@ def _make_addresses(settings: InjectionSettings) -> dict[str, str]:
 
 
 def resolves_cluster_names(spec: Mapping[str, Any]) -> bool:
-    """Whether a pod with this spec asks the cluster's DNS."""
+    """Tells whether a pod with this spec asks the cluster's DNS."""
     policy = spec.get("dnsPolicy") or "ClusterFirst"
     if policy == "ClusterFirst":
         return not spec.get("hostNetwork")  # on the host's network this policy means the host's own
@@ -168,7 +168,7 @@ def make_volumes() -> list[dict[str, Any]]:
 
 
 def make_trainer_mount() -> dict[str, Any]:
-    """What the trainer's container sees of them: sockets, traces, Kineto's base configuration, the agent."""
+    """The mount of the trainer's container: sockets, traces, Kineto's base configuration, the agent."""
     return {"name": pods.SHARED_VOLUME, "mountPath": pods.SOCKET_DIRECTORY}
 
 

@@ -1,4 +1,4 @@
-"""What an injected sidecar looks like in this installation: image, hub, resources.
+"""The look of an injected sidecar in this installation: image, hub, resources.
 
 Guarantees: values are checked as a whole when they are made; the message names the value and the rule.
 """
@@ -113,7 +113,7 @@ class InjectionSettings:
 
 
 def is_cluster_name(host: str) -> bool:
-    """Whether the cluster's own DNS alone knows this name."""
+    """Tells whether the cluster's own DNS alone knows this name."""
     return bool(_CLUSTER_NAME.fullmatch(host))
 
 

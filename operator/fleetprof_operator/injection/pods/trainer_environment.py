@@ -28,7 +28,7 @@ class EnvironmentChange:
 
 
 def plan_environment(container: Mapping[str, Any], *, with_agent: bool) -> EnvironmentChange:
-    """What is to be added to the container's `env`."""
+    """The changes to the container's `env`."""
     change = EnvironmentChange(with_agent=with_agent)
     env = container.get("env") or []
     # The last one of a name counts.

@@ -1,4 +1,4 @@
-"""What job a pod belongs to, as far as the pod itself tells: its owner, or the labels of known kinds above that owner.
+"""The job of a pod, as far as the pod itself tells: its owner, or the labels of known kinds above that owner.
 
 Guarantees: pure; a label counts only where the pod's owner is one that this kind makes for an object of that name, so
 that a pod does not belong to a colleague's job by a label. For people: captures are matched to pods by uid, not by

@@ -1,1 +1,1 @@
-"""What people are told of a capture that ended: a webhook of the administrator's, and an alert in Alertmanager."""
+"""Notifications of a capture that ended: a webhook of the administrator's, and an alert in Alertmanager."""

@@ -33,7 +33,7 @@ class Delivery:
         what: str,
         context: ssl.SSLContext | None = None,
     ) -> bool:
-        """Whether it was taken. `make_headers` is asked at each try; `what` names it in the log."""
+        """Tells whether it was taken. `make_headers` is asked at each try; `what` names it in the log."""
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_CALL_S)) as session:
             for tries in range(TRIES):
                 if tries:
@@ -59,5 +59,5 @@ def read_key(folder: Path, name: str) -> str:
 
 
 def is_address(url: str) -> bool:
-    """Whether it can be posted to."""
+    """Tells whether it can be posted to."""
     return url.startswith(("https://", "http://"))

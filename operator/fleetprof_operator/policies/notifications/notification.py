@@ -45,7 +45,7 @@ class Notifier:
         self._delivery = delivery or Delivery()
 
     async def send(self, values: Mapping[str, str]) -> bool:
-        """Whether it was delivered. False, after some tries, when it is given up, or there is nobody to tell."""
+        """Tells whether it was delivered. False, after some tries, when it is given up, or there is nobody to tell."""
         if self._folder is None:
             return False
         try:

@@ -67,7 +67,7 @@ class ReportAlerts:
         self._clock = clock
 
     async def send(self, values: Mapping[str, str]) -> bool:
-        """Whether it was taken. False, after some tries, when it is given up, or no Alertmanager is named."""
+        """Tells whether it was taken. False, after some tries, when it is given up, or no Alertmanager is named."""
         if self._folder is None:
             return False
         try:

@@ -1,4 +1,4 @@
-"""What Alertmanager sends (webhook, version 4), read within limits: which alert fires about which job.
+"""The alerts that Alertmanager sends (webhook, version 4), read within limits: which alert fires about which job.
 
 Guarantees: pure; a body that is no such message is an `InvalidMessage`; no series of one namespace speaks of another,
 but those of our own operator; left out are alerts that say neither a job nor

@@ -1,4 +1,4 @@
-"""What is known of the jobs of a namespace now, as the policies see it: a seam, and the hub's side of it.
+"""The figures of the jobs of a namespace now, as the policies see it: a seam, and the hub's side of it.
 
 Guarantees: read from memory, never from the network; what nobody measures is None, never 0.
 """
@@ -49,7 +49,7 @@ class FiguresSource(Protocol):
     """Who knows the jobs that are there, and their figures now."""
 
     def list_jobs(self, namespace: str, selector: JobSelector | None) -> list[JobFigures]:
-        """Those of a namespace of whose pods one has these labels; all when None."""
+        """The jobs of a namespace of whose pods one has these labels; all when None."""
 
     def find_job(self, namespace: str, *, kind: str = "", name: str = "", pod: str = "") -> Job | None:
         """The job of this kind and name, or that has this pod."""
@@ -64,7 +64,7 @@ _ACTIVITY: Final = ("gpu_sm_active_ratio", "gpu_busy_ratio")
 
 
 class HubFigures:
-    """What sidecars tell the hub. `list_sidecars` gives those of a namespace, of all for ""."""
+    """The figures that sidecars tell the hub. `list_sidecars` gives those of a namespace, of all for ""."""
 
     def __init__(
         self,

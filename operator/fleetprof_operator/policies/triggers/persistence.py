@@ -19,7 +19,7 @@ class Persistence:
     score: int = 0
 
     def look(self, is_so: bool) -> bool:
-        """Whether the alarm is raised now; after that the sum begins anew."""
+        """Tells whether the alarm is raised now; after that the sum begins anew."""
         self.score = max(0, self.score + (1 if is_so else -1))
         if self.score < self.limit:
             return False
@@ -28,7 +28,7 @@ class Persistence:
 
 
 def mean_looks_to_alarm(limit: int, chance: float) -> float:
-    """How many looks it takes on average until an alarm is raised by chance alone; `chance` is from 0 to 1, not 0."""
+    """The mean number of looks until an alarm is raised by chance alone; `chance` is from 0 to 1, not 0."""
     # Looks to get from a sum to the next higher one, by the sum: up at once, or down and up again twice.
     total = climb = 1 / chance
     for _ in range(limit - 1):

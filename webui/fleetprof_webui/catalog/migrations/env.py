@@ -1,4 +1,4 @@
-"""How Alembic reaches the catalog: through the engine that it is given, never through a file of settings."""
+"""Alembic's way to the catalog: through the engine that it is given, never through a file of settings."""
 
 from alembic import context
 from fleetprof_webui.catalog.schema import metadata

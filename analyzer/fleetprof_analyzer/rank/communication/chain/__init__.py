@@ -1,1 +1,1 @@
-"""What a rank did between its collectives."""
+"""The work of a rank between its collectives."""

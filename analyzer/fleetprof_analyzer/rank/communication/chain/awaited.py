@@ -42,7 +42,7 @@ def find_awaited(
 
 
 def _return_behind(start_ns: Int64s, end_ns: Int64s, ended_ns: Int64s, tolerance_ns: int) -> bool:
-    """Whether calls that take long return right behind these moments."""
+    """Tells whether calls that take long return right behind these moments."""
     long: Bools = end_ns - start_ns > _WAKE_NS
     behind = long & (start_ns < ended_ns) & (end_ns + tolerance_ns >= ended_ns) & (end_ns - ended_ns <= _WAKE_NS)
     return int(behind.sum()) >= max(_FEWEST, _AGREEING_SHARE * int(long.sum()))

@@ -197,7 +197,7 @@ def _times(work: ChainWork, operation: Int64s, row: Int64s, joins: Bools) -> Int
 
 
 def _awaits(order: Int64s, kind: Int64s) -> Int32s:
-    """Of marks in chain order how far back the end of the rows lies that a call waits for; -1 at such an end."""
+    """Tells of marks in chain order how far back the end of the rows lies that a call waits for; -1 at such an end."""
     awaits = np.where(kind == _END, -1, 0).astype(np.int32)
     calls, ends = np.flatnonzero(kind == _PART), np.flatnonzero(kind == _END)
     # Ends were made in the order of their calls.
@@ -237,7 +237,7 @@ def _behind_waits(
 
 
 def _places(work: ChainWork, join_row: Int64s, joined: Int64s) -> Int64s:
-    """Where each join stands among the launches of its row: before those that begin after its operation's end.
+    """The place of each join among the launches of its row: before those that begin after its operation's end.
 
     In half steps: 2 i is operation i itself.
     """

@@ -1,4 +1,4 @@
-"""What filled the time of each segment of a rank's chain: the device's work, data loading, the garbage collector.
+"""The content of the time of each segment of a rank's chain: the device's work, data loading, the garbage collector.
 
 Guarantees: the parts of a segment are disjoint and no longer than it; integer nanoseconds.
 """

@@ -1,4 +1,4 @@
-"""What the host of a GPU rank did itself along the marks of its chain (chain.py), and how it holds the device up.
+"""The host's own work of a GPU rank along the marks of its chain (chain.py), and how it holds the device up.
 
 A row begins when the chain has come to it and the host has launched it. A host that is ahead of its device stays so
 while the device waits for others; one whose device never waits has no lead, and its gaps show. So the host's own time
@@ -49,7 +49,7 @@ class HostChain:
 
 
 def no_host(own_ns: Int64s) -> HostChain:
-    """Where the host is the chain itself, or its launches were not recorded."""
+    """An empty chain of the host, for ranks whose host is the chain itself, or its launches were not recorded."""
     none = np.zeros(len(own_ns), np.int64)
     return HostChain(own_ns, none, none, none, np.full(len(own_ns), NEVER, np.int64))
 
@@ -98,7 +98,7 @@ def _latest(late: Int64s, first: Int64s, stop: Int64s) -> Int64s:
 
 
 def _blocked(row_start_ns: Int64s, row_launch_ns: Int64s, begin_ns: Int64s, end_ns: Int64s) -> Int64s:
-    """How long the host was held in launch calls between two moments, because too many launches were waiting."""
+    """The time that the host was held in launch calls between two moments, because too many launches were waiting."""
     if len(row_launch_ns) <= _DEEP_QUEUE:
         return np.zeros(len(begin_ns), np.int64)
     # Operations are launched too: what lies between two rows may lie on either side of one.

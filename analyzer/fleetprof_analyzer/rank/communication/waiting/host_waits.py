@@ -34,7 +34,7 @@ def read_host(source: OperationSource, position: Int64s) -> Host | None:
 
 
 def host_leads(source: OperationSource) -> bool:
-    """Whether the host goes on while its device communicates.
+    """Tells whether the host goes on while its device communicates.
 
     Where it never does, it waits in a way that was not recorded, and its time is no own time.
     """
@@ -43,7 +43,7 @@ def host_leads(source: OperationSource) -> bool:
 
 
 def follows_chain(source: OperationSource, reached_ns: Int64s, kind: npt.NDArray[np.int8]) -> Bools:
-    """Whether an operation begins only after the chain: always on a device, on its host where the host waits for it.
+    """Tells if an operation begins only after the chain: always on a device, on its host where the host waits for it.
 
     The host waits where it makes a call that does, since its last operation; where calls were not recorded, where it
     is never ahead of its device.
@@ -70,7 +70,7 @@ def follows_chain(source: OperationSource, reached_ns: Int64s, kind: npt.NDArray
 def passes_chain(
     source: OperationSource, reached_ns: Int64s, previous_end_ns: Int64s, position: Int64s, host: Host | None
 ) -> Bools:
-    """Whether an operation of a device begins beside the chain, as what is gathered ahead for the next layer.
+    """Tells whether an operation of a device begins beside the chain, as what is gathered ahead for the next layer.
 
     What waits for the chain never begins before it. The iterations are taken together, and what launch and stream leave
     unexplained must be less than what the chain would. `position` numbers the operations of the program, -1: none.
@@ -105,7 +105,7 @@ def _held(source: OperationSource) -> Bools:
 
 
 def _launched_meanwhile(source: OperationSource) -> Bools:
-    """Whether the host launched something between an operation's launch and its end."""
+    """Tells whether the host launched something between an operation's launch and its end."""
     assert source.row_launch_ns is not None
     launched = np.sort(np.concatenate((source.row_launch_ns, source.launch_ns)))
     end = source.start_ns + source.duration_ns - source.tolerance_ns

@@ -94,7 +94,7 @@ def _waits_by_deed(steps: Rows, marked: Union, work: Rows, launch: LaunchTimes) 
 
 
 def _may_wait(begin_ns: Int64s, end_ns: Int64s, drained_ns: Int64s) -> Bools:
-    """Whether the work before it ended within a stretch, and not long before the stretch did."""
+    """Tells whether the work before it ended within a stretch, and not long before the stretch did."""
     after = end_ns - drained_ns
     return (drained_ns > begin_ns) & (after >= -_EARLY_NS) & (after <= _MOST_STEPS_SHARE * (end_ns - begin_ns))
 
@@ -125,6 +125,6 @@ def _end_behind(begin_ns: Int64s, end_ns: Int64s, drained_ns: Int64s, group: Int
 
 
 def _are_most(chosen: Bools, of: Bools, group: Int64s) -> Bools:
-    """Whether the chosen ones are enough, and nearly all of their group, shape (n,)."""
+    """Tells whether the chosen ones are enough, and nearly all of their group, shape (n,)."""
     count, here = np.bincount(group, of), np.bincount(group, chosen)
     return ((here >= _FEWEST) & (here >= _AGREEING_SHARE * count))[group]

@@ -52,12 +52,12 @@ class Launched:
 
     @classmethod
     def of(cls, work: DeviceWork, calls: LaunchCalls) -> "Launched":
-        """What the gaps of this work are found and explained by."""
+        """Makes the columns by which gaps of this work are found and explained."""
         return cls(work, work.busy(), work.not_idle(), calls, calls.of(work.rows))
 
     @property
     def last_end_ns(self) -> int:
-        """Where work of some length ends."""
+        """The ends of work of some length."""
         _, ends = self.busy
         return int(ends[-1]) if len(ends) else int(self.work.rows.start_ns.min())
 
@@ -147,7 +147,7 @@ def join_gaps(gaps: Sequence[Gaps]) -> Gaps:
 
 
 def delay_limit(delays_ns: Int64s) -> int:
-    """What still counts as the delay of a launch: the 90th percentile (nearest rank), from 5 to 20 µs."""
+    """The longest time that counts as the delay of a launch: the 90th percentile (nearest rank), from 5 to 20 µs."""
     if len(delays_ns) == 0:
         return _SHORTEST_DELAY_NS
     ordered = np.sort(delays_ns)

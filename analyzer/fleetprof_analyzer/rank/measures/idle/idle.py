@@ -35,7 +35,7 @@ _STREAM_WAIT_NS: Final = 30_000  # HTA's consecutive_kernel_delay
 
 
 class GapPart(IntEnum):
-    """What a gap is made of: the causes of the report, the compound ones by their parts."""
+    """A part of a gap: the causes of the report, the compound ones by their parts."""
 
     DATA_LOADING = 0
     BLOCKED = 1  # synchronization: in the call
@@ -129,7 +129,7 @@ def explain_gaps(trace: Trace, work: DeviceWork, calls: LaunchCalls, host: HostR
 
 
 def _explain(trace: Trace, launched: Launched, host: HostRows, gaps: Gaps, until_ns: Int64s, limit: int) -> Int64s:
-    """What gaps are made of up to `until_ns`, shape (n, len(GapPart)); `limit` is the device's delay of a launch."""
+    """The parts of gaps up to `until_ns`, shape (n, len(GapPart)); `limit` is the device's delay of a launch."""
     known = np.flatnonzero(gaps.thread >= 0)
     if len(known) == len(gaps.thread) > 0:
         return _explain_known(trace, launched, host, gaps, until_ns, limit)
@@ -215,7 +215,7 @@ def _to_report(ns: Int64s, *, after_ns: int = 0) -> IdleCauses:
 def _explain_late(
     begin_ns: Int64s, end_ns: Int64s, levels: Levels, silent: GapPart
 ) -> Iterator[tuple[GapPart, Int64s]]:
-    """What the host did from the begin of each gap to the launch that ends it, ns, shape (n,), part by part."""
+    """The work of the host from the begin of each gap to the launch that ends it, ns, shape (n,), part by part."""
     pieces = levels.split(begin_ns, end_ns)
     drained = covered(begin_ns, levels.blocking) | covered(begin_ns - 1, levels.blocking)
     data, blocked = pieces[:, HostActivity.DATA], pieces[:, HostActivity.BLOCKING]

@@ -1,4 +1,4 @@
-"""Where a device's idle time lies: between which work on which streams and which operators, in which line of code.
+"""The places of a device's idle time: between which work on which streams and which operators, in which line of code.
 
 Of each cause its longest gaps are looked at, and the pair of names that holds most of their time is kept. Guarantees:
 pure; at most one place of each cause on each device, none of causes that make no finding.
@@ -37,7 +37,7 @@ class LongGaps(NamedTuple):
 
 
 def choose_longest(kinds: dict[str, Int64s], gaps: Gaps, span_ns: int) -> list[LongGaps]:
-    """Of each kind, given as ns in each of the gaps, its longest; none of kinds that have little of the span."""
+    """The longest gaps of each kind, given as ns in each of the gaps; none of kinds that have little of the span."""
     chosen = []
     for kind, time_ns in kinds.items():
         if 1000 * int(time_ns.sum()) < _LEAST_PERMILLE * span_ns or span_ns <= 0:
@@ -63,7 +63,7 @@ def find_idle_places(
 def _find_place(
     trace: Trace, one: LongGaps, borders: "_Borders", operators: "_HostOperators", track: Track | None
 ) -> IdlePlace:
-    """Where most of these gaps' time lies, and what the host did in the longest of those that lie there."""
+    """The place of most of these gaps' time, and what the host did in the longest of those that lie there."""
     (ended, began), mine = _choose_neighbours(one, borders)
     gaps, time_ns = one.gaps.select(mine), one.time_ns[mine]
     longest = int(time_ns.argmax())
@@ -113,11 +113,11 @@ class _Borders:
         self._beginning = _name(trace, beginning, beginning.start_ns)
 
     def ends_at(self, at_ns: int) -> _Work:
-        """Of the longest work that ends then; empty where none does."""
+        """The name of the longest work that ends then; empty where none does."""
         return self._ending.get(at_ns, _NO_WORK)
 
     def begins_at(self, at_ns: int) -> _Work:
-        """Of the work that begins then the one that was launched first; empty where none does."""
+        """The name of the work that begins then and that was launched first; empty where none does."""
         return self._beginning.get(at_ns, _NO_WORK)
 
 
@@ -166,7 +166,7 @@ def _find_times(times_ns: Int64s, wanted_ns: Sequence[Int64s]) -> Positions:
 
 
 def _first_of_each(rows: Rows, times_ns: Int64s, *keys: Int64s | Bools) -> Rows:
-    """Of the rows of each time the first by these keys, then in their order."""
+    """The first of the rows of each time by these keys, then in their order."""
     order = np.lexsort((*reversed(keys), times_ns))
     ordered = times_ns.take(order)
     return rows.take(order[np.append(True, ordered[1:] != ordered[:-1])[: len(order)]])

@@ -77,7 +77,7 @@ def to_density(counts: Mapping[int, int], low_ns: int, high_ns: int) -> list[int
 
 
 def list_pieces(histogram: Histogram) -> Iterable[tuple[int, int, int]]:
-    """Where each bucket of a report's histogram begins and ends, ns, and its count."""
+    """The begin and end of each bucket of a report's histogram, ns, and its count."""
     for begin, count in zip(histogram.from_ns, histogram.counts, strict=True):
         yield begin, begin + (1 << max(0, begin.bit_length() - _BITS)), count
 

@@ -1,4 +1,4 @@
-"""What is kept of many durations: their count, sum, extremes, spread and distribution, which add up over ranks.
+"""The summary of many durations: their count, sum, extremes, spread and distribution, which add up over ranks.
 
 Guarantees: pure; counts and sums are exact; adding does not depend on the order of the parts.
 """

@@ -1,4 +1,4 @@
-"""How much earlier each launch of a device's work could come: the "maximum shift" (docs/measures.md#launches).
+"""The time by which each launch of a device's work could come earlier: the "maximum shift" (docs/measures.md#launches).
 
 ML Board's bound on what launching by one graph could save: calls and their work move to the left together, until the
 call meets the one before it, or the work meets the work before it. Guarantees: pure; no launch moves by less than the
@@ -32,7 +32,7 @@ def find_shifts(work: DeviceWork, calls: LaunchCalls) -> Int64s:
 
 
 def _gaps_before(work: DeviceWork, first_ns: Int64s) -> Int64s:
-    """How long the device was idle before work that begins at `first_ns`; a gap that several end counts once."""
+    """The time that the device was idle before work that begins at `first_ns`; a gap that several end counts once."""
     starts, ends = work.not_idle()
     at = np.searchsorted(starts, first_ns)
     at[(at == len(starts)) | (starts[np.minimum(at, len(starts) - 1)] != first_ns)] = 0

@@ -1,4 +1,4 @@
-"""How the host launched a rank's device work: calls, delays, queues, and what launching by graph could save.
+"""The launches of a rank's device work by its host: calls, delays, queues, and what launching by graph could save.
 
 Guarantees: pure; quantiles are exact (nearest rank); rows without a launch call are counted apart.
 """
@@ -24,7 +24,7 @@ _FULL_QUEUE: Final = 1024  # of CUDA: the next call waits for room
 def measure_launches(
     works: Sequence[DeviceWork], calls: LaunchCalls, devices: Sequence[DeviceTime]
 ) -> LaunchStatistics | None:
-    """Of one rank, `devices` being the times of `works`; None without device work."""
+    """Measures one rank, `devices` being the times of `works`; None without device work."""
     if not works:
         return None
     position = np.concatenate([calls.of(work.rows) for work in works])

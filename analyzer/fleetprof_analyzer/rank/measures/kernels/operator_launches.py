@@ -178,7 +178,7 @@ class _Sums:
         return used
 
     def group(self, number: int, name: str) -> OperatorGroup:
-        """What was added up of the operators that have this number, under a name that is cut to the report's length."""
+        """The sums of the operators that have this number, under a name that is cut to the report's length."""
         return OperatorGroup(
             name=short_name(name),
             calls=int(self._calls[number]),
@@ -206,7 +206,7 @@ _SUMMED: Final = OperatorGroup.__struct_fields__[1:]
 
 
 def _cut(groups: Sequence[OperatorGroup], most: int) -> list[OperatorGroup]:
-    """Those that launched most time by themselves; of the rest only what is their own adds up."""
+    """Keeps the operators that launched most time by themselves; of the rest only what is their own adds up."""
     ordered = sorted(groups, key=lambda g: (g.name == OTHER, -g.own_device_ns, -g.device_ns, g.name))
     if len(ordered) <= most:
         return ordered

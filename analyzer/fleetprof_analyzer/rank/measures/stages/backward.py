@@ -67,7 +67,7 @@ def _reduced(trace: Trace, thread: MainThread, last: int, step: int) -> int:
 
 
 def find_forward_within(thread: MainThread, trained: Rows, passes: Sequence[Span], least_ns: int) -> Union:
-    """Where the main thread goes forward while a backward pass runs: a pipeline's next part, which it is not yet about.
+    """Times in which the main thread goes forward while a backward pass runs: a pipeline's next part, not yet its turn.
 
     `trained`: its operators that a backward pass goes back through. A pass on the thread itself is interrupted by them;
     one on autograd's threads goes on beside.

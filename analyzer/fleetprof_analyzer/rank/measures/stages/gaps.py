@@ -87,13 +87,13 @@ def _cut(thread: MainThread, left: int, right: int, least: int) -> list[tuple[in
 
 
 def _ends_with_receipt(thread: MainThread, begin: int, until: int) -> bool:
-    """Whether a silence ends when something received is there, which the main thread waited for."""
+    """Tells whether a silence ends when something received is there, which the main thread waited for."""
     first, last = np.searchsorted(thread.received_ns, (max(begin, until - _WAKING_NS), until), side="right")
     return bool(last > first)
 
 
 def _passes_on(thread: MainThread, begin: int, until: int) -> bool:
-    """Whether the main thread mostly sends to other ranks there, receives, and waits for that."""
+    """Tells whether the main thread mostly sends to other ranks there, receives, and waits for that."""
     first, last = np.searchsorted(thread.top.start_ns, (begin, until)).tolist()
     lasts = thread.reached_ns[first:last] - thread.top.start_ns[first:last]
     return bool(2 * lasts[thread.passes_on[first:last]].sum() > until - begin)
@@ -120,7 +120,7 @@ def _is_apart(before: StageName | None, after: StageName | None) -> bool:
 
 
 def _fill_gap(found: Labels, before: StageName | None, after: StageName | None, *, works: bool) -> StageName:
-    """What a piece that nothing marks belongs to, where it is no long silence."""
+    """The stage that a piece belongs to which nothing marks, where it is no long silence."""
     if after is None:
         return "other"
     if before == "backward" and after in ("optimizer", "zero_grad"):

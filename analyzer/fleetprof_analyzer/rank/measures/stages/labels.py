@@ -56,7 +56,7 @@ def least_silence(length: int) -> int:
 
 
 def find_labels(trace: Trace, thread: MainThread, passes: Sequence[Span], start: int, end: int) -> Labels:
-    """What marks say about one iteration."""
+    """The labels that marks give one iteration."""
     found = Labels()
     inside = slice(*np.searchsorted(thread.top.start_ns, (start, end)).tolist())
     top, trains, copies = between(thread.top, start, end), thread.trains[inside], thread.copies[inside]
@@ -127,7 +127,7 @@ def _find_steps(thread: MainThread, found: Labels, trained: Int64s, start: int, 
 
 
 def _find_gathers(trace: Trace, thread: MainThread, found: Labels, start: int, end: int) -> None:
-    """What gathers parameters right behind a step belongs to it: each rank updates a part of them (ZeRO)."""
+    """Gives a step what gathers parameters right behind it: each rank updates a part of them (ZeRO)."""
     if not thread.gathers.any():
         return
     ends = thread.optimizer.end_ns
@@ -215,7 +215,7 @@ def _find_ahead(thread: MainThread, rows: Rows, trains: Bools, loss: Span) -> Sp
 
 
 def _forward_start(trace: Trace, thread: MainThread, rows: Rows, trained: int, marked: bool, length: int) -> int:
-    """Where forward begins: with the model or what autograd goes through, or with the operators right before that.
+    """The begin of forward: with the model or what autograd goes through, or with the operators right before that.
 
     No long silence is passed on the way back; nor, where the model marks its range, what communicates or uploads.
     """

@@ -42,7 +42,7 @@ def measure_long_iterations(
     stage_ns: Sequence[Mapping[StageName, int]],
     find_code: Callable[[Sequence[Span]], PlaceInCode | None],
 ) -> LongIterations | None:
-    """Those of one rank. `bounds` and `stage_ns` are of its iterations; `find_code` says where the thread was."""
+    """One rank's long iterations. `bounds`, `stage_ns` are of its iterations; `find_code` says where the thread was."""
     lengths = [end - start for start, end in bounds]
     positions = find_long(lengths)
     if not positions:

@@ -1,4 +1,4 @@
-"""Where the loss lies in a forward pass: within the model's range, or behind its last layer (docs/measures.md#stages).
+"""The place of the loss in a forward pass: within the model's range or behind its last layer (docs/measures.md#stages).
 
 Guarantees: pure; found by the name of an operator, else by the functions that begin the backward pass.
 """
@@ -21,7 +21,7 @@ Span = tuple[int, int]
 
 
 def find_loss(trace: Trace, thread: MainThread, rows: Rows, model: Sequence[Span], end: int) -> int:
-    """Where the loss begins behind the model; `end` where there is none."""
+    """The moment at which the loss begins behind the model; `end` where there is none."""
     if model:
         after = max(b for _, b in model)
         following = rows.start_ns[rows.start_ns >= after]

@@ -111,7 +111,7 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
 
 
 def _gathers(trace: Trace, top: Rows, *, marked: bool) -> Bools:
-    """What puts parameters together that each rank updated a part of; broadcasts too where no step is marked."""
+    """Operations that join parameters of which each rank updated a part; broadcasts too where no step is marked."""
     gathers = where_name(top, trace.names, matcher(names.GATHERS))
     return gathers if marked else gathers | where_name(top, trace.names, matcher(names.SENDS_TO_ALL))
 

@@ -43,7 +43,7 @@ _MOST_LISTED: Final = 100  # a request's most; their columns are a part of the r
 
 @dataclass(frozen=True, slots=True)
 class FoundStages:
-    """Where the stages of a rank lie: the pieces of each iteration, on the main thread `thread`.
+    """The places of a rank's stages: the pieces of each iteration, on the main thread `thread`.
 
     Without a thread or an iteration there are none, and `reason` says why.
     """
@@ -74,7 +74,7 @@ def find_stages(
     marks: IterationMarks,
     pauses: Union = NO_PAUSES,
 ) -> FoundStages:
-    """Where the stages of each iteration lie; iterations that nothing marks are found by their backward passes.
+    """The places of each iteration's stages; iterations that nothing marks are found by their backward passes.
 
     None reaches over one of the recorder's `pauses`.
     """
