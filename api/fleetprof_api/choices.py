@@ -5,7 +5,7 @@ from typing import Final
 
 
 class Collect(StrEnum):
-    """What to record beside operators and kernels; each costs time in the trainer."""
+    """A thing to record beside operators and kernels; each costs time in the trainer."""
 
     SHAPES = "Shapes"
     STACKS = "Stacks"

@@ -18,7 +18,7 @@ MOST_TRIGGERS: Final = 8
 
 
 class Mode(StrEnum):
-    """Whether a policy captures."""
+    """The mode in which a policy captures, or does not."""
 
     CAPTURE = "Capture"
     DRY_RUN = "DryRun"
@@ -44,7 +44,7 @@ class Template(Part):
 
 
 class PolicySpec(Part):
-    """What a policy watches for, in which jobs, what it then captures, and how much of it."""
+    """A policy's triggers, its jobs, its captures and their budget."""
 
     selector: JobSelector | None = Field(
         default=None,

@@ -92,7 +92,7 @@ class PolicySuppression(StatusPart):
 
 
 class PolicyStatus(StatusPart):
-    """What was seen to happen."""
+    """The state as it was seen."""
 
     conditions: list[Condition] = Field(
         default=[],

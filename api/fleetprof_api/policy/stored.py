@@ -28,7 +28,7 @@ class StoredPolicy(msgspec.Struct, frozen=True):
 
 
 class NamespacePolicies(msgspec.Struct, frozen=True):
-    """Those of one namespace, by name."""
+    """The policies of one namespace, by name."""
 
     policies: list[StoredPolicy]
     version: int = _VERSION

@@ -39,7 +39,7 @@ class TriggerType(StrEnum):
 
 
 class _Lasting(Part):
-    """What must last before the trigger fires."""
+    """A state that must last before the trigger fires."""
 
     for_seconds: int = Field(
         default=900,

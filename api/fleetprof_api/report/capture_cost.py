@@ -26,7 +26,7 @@ class Phase(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class CaptureCost(msgspec.Struct, kw_only=True, frozen=True):
-    """What the capture cost the job, from the agent's step times. Formulas: docs/measures.md#capture-cost."""
+    """The cost of the capture for the job, from the agent's step times. Formulas: docs/measures.md#capture-cost."""
 
     before: Phase
     during: Phase

@@ -56,7 +56,7 @@ class UnreadableReport(FleetprofError, ValueError):
 
 
 class TimeBreakdown(msgspec.Struct, kw_only=True, frozen=True):
-    """Where the time went, ns: span = compute + exposed_communication + exposed_memory + idle + unrecorded, exactly.
+    """The time by its use, ns: span = compute + exposed_communication + exposed_memory + idle + unrecorded, exactly.
 
     `time_basis` of the rank says what "work" is: rows of the device, or operators on the host (docs/measures.md).
     """
@@ -257,7 +257,7 @@ class Problem(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class RequestInfo(msgspec.Struct, kw_only=True, frozen=True):
-    """What was asked, and how the request as a whole ended."""
+    """The request, and its end as a whole."""
 
     uid: str
     name: str = ""

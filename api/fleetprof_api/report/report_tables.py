@@ -112,7 +112,7 @@ class CopyStatistics(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class LaunchStatistics(msgspec.Struct, kw_only=True, frozen=True):
-    """How the host launched one rank's device work."""
+    """The launches of one rank's device work by its host."""
 
     launches: Annotated[int, Meta(description="rows of device work whose launch call is in the trace")]
     unlaunched: Annotated[int, Meta(description="rows without one", ge=0)] = 0

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 
 class RankStart(msgspec.Struct, kw_only=True, frozen=True):
-    """Where one rank's recording begins."""
+    """The begin of one rank's recording."""
 
     rank: int | None
     source: str
@@ -22,7 +22,7 @@ class RankStart(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class StartSkew(msgspec.Struct, kw_only=True, frozen=True):
-    """How well the ranks' windows line up, as measured in the traces."""
+    """The common begin of the ranks' windows, as measured in the traces."""
 
     ranks: list[RankStart] = []
     spread_ns: Annotated[

@@ -100,7 +100,7 @@ class SlowLink(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class PipelineBubbles(msgspec.Struct, kw_only=True, frozen=True):
-    """How long a pipeline's devices wait because of its schedule. Formulas: docs/measures.md#pipeline-bubbles."""
+    """The time that a pipeline's devices wait because of its schedule. Formulas: docs/measures.md#pipeline-bubbles."""
 
     share: Annotated[
         float,
@@ -118,7 +118,7 @@ class PipelineBubbles(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class ClockAlignment(msgspec.Struct, kw_only=True, frozen=True):
-    """How well the ranks' clocks can be put onto one, for merged traces; no verdict rests on it."""
+    """The fit of the ranks' clocks onto one, for merged traces; no verdict rests on it."""
 
     residual_median_ns: Annotated[
         int, Meta(description="median distance of a rank's end of a collective from the ranks' median end, ns", ge=0)

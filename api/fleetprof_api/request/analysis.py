@@ -76,7 +76,7 @@ class Resources(Part):
 
 
 class KernelWork(StrEnum):
-    """What device work is for."""
+    """The purpose of device work."""
 
     COMPUTE = "Compute"
     COMMUNICATION = "Communication"
@@ -95,7 +95,7 @@ class KernelClass(Part):
 
 
 class Analysis(Part):
-    """How the analysis is run."""
+    """The run of the analysis."""
 
     parallelism: int | None = Field(
         default=None,

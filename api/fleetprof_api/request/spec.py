@@ -30,7 +30,7 @@ _LONGEST_MILLIS: Final = LONGEST_WINDOW_OF_ALL_RANKS_NS // 10**6
 
 
 class CanaryMode(StrEnum):
-    """Whether one rank records one iteration before the others are asked. Never, not Off: that is YAML's false."""
+    """The choice whether one rank records an iteration first. Never, not Off: that is YAML's false."""
 
     AUTO = "Auto"
     ALWAYS = "Always"
@@ -38,21 +38,21 @@ class CanaryMode(StrEnum):
 
 
 class Conflict(StrEnum):
-    """What a request does that cannot begin, since others are under way."""
+    """The choice of a request that cannot begin, since others are under way."""
 
     WAIT = "Wait"
     FAIL = "Fail"
 
 
 class ThreadSampling(StrEnum):
-    """Whether the agent looks where in its Python code the training thread is."""
+    """The choice whether the agent looks where in its Python code the training thread is."""
 
     AUTO = "Auto"
     NEVER = "Never"
 
 
 class Redact(StrEnum):
-    """What to remove before anything leaves the pod. Not supported yet, and refused."""
+    """Data to remove before anything leaves the pod. Not supported yet, and refused."""
 
     SHAPES = "Shapes"
     PATHS = "Paths"
@@ -102,7 +102,7 @@ class Limits(Part):
 
 
 class Storage(Part):
-    """Where the result goes, below what the administrator configured."""
+    """The place of the result, below what the administrator configured."""
 
     profile: str | None = Field(
         default=None,
@@ -126,7 +126,7 @@ def _refuse_retired(wanted: object) -> object:
 
 
 class Recording(Part):
-    """What a request says beside its target: what a ProfilePolicy's template holds."""
+    """A request without its target, as a ProfilePolicy's template holds it."""
 
     ranks: Ranks | None = Field(
         default=None, description="Which ranks, exactly one of its fields; all ranks when absent."
@@ -245,7 +245,7 @@ class Recording(Part):
 
 
 class Spec(Recording, _Targeted):
-    """What to capture, from which ranks, when and within which limits."""
+    """The capture that is wanted: its target, ranks, begin and limits."""
 
     @classmethod
     def cel_rules(cls) -> Sequence[Cel]:

@@ -47,7 +47,7 @@ class Condition(StatusPart):
 
 
 class RankCounts(StatusPart):
-    """How many ranks got how far."""
+    """The number of ranks by state."""
 
     targeted: int | None = Field(default=None, ge=0, description="Ranks that are to be captured.")
     armed: int | None = Field(
@@ -93,7 +93,7 @@ class Headline(StatusPart):
 
 
 class Status(StatusPart):
-    """What was seen to happen."""
+    """The state as it was seen."""
 
     conditions: list[Condition] = Field(
         default=[],

@@ -119,7 +119,7 @@ class Selector(Part):
 
 
 class Target(Part):
-    """What to profile: a workload or a label selector."""
+    """The target to profile: a workload or a label selector."""
 
     workload: WorkloadReference | None = Field(
         default=None,

@@ -55,7 +55,7 @@ class Point(Model):
 
 
 class Workload(Model):
-    """What was captured at least once. `last` is its last capture with a report, else its last capture."""
+    """A workload that was captured at least once. `last` is its last capture with a report, else its last capture."""
 
     namespace: str
     kind: Annotated[str, Meta(description='kind of the target: Job, PyTorchJob, …; "Selector" for labels')]

@@ -8,7 +8,7 @@ from fleetprof_webui.models.model import Model, UnixNs
 
 
 class PolicyAction(Model):
-    """What a policy did, or left, when a trigger fired for a job."""
+    """An action of a policy, or an omission, when a trigger fired for a job."""
 
     namespace: str
     policy: str

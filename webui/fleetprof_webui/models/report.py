@@ -21,7 +21,7 @@ class Answer(Model):
 
 
 class RequestFacts(Model):
-    """What was asked, and how the request ended; null in a report of a folder of traces."""
+    """The request, and its end; null in a report of a folder of traces."""
 
     name: str
     target: str
@@ -39,7 +39,7 @@ class RequestFacts(Model):
 
 
 class Facts(Model):
-    """What was recorded, in counts; lists are cut to 16 and say what is most frequent first."""
+    """The recording in counts; lists are cut to 16 and say what is most frequent first."""
 
     rank_count: int
     host_count: int
@@ -57,7 +57,7 @@ class Facts(Model):
 
 
 class ReasonCount(Model):
-    """How many ranks failed for one reason."""
+    """The number of ranks that failed for one reason."""
 
     reason: str
     count: int
@@ -66,7 +66,7 @@ class ReasonCount(Model):
 
 
 class LedgerCounts(Model):
-    """How the ranks ended, in counts; the lines are at the request."""
+    """The ends of the ranks in counts; the lines are at the request."""
 
     targeted: int
     uploaded: int
@@ -92,7 +92,7 @@ class StragglerSummary(Model):
 
 
 class EnergySummary(Model):
-    """What the devices took."""
+    """The energy of the devices."""
 
     rank_count: int
     mean_mj: Annotated[int, Meta(description="per iteration, over all ranks, mJ")]
@@ -174,6 +174,6 @@ class BoxesOfKind(Model):
 
 
 class BoxPage(Model):
-    """How far ranks differ: `GET /reports/{namespace}/{uid}/boxes`."""
+    """The differences between ranks: `GET /reports/{namespace}/{uid}/boxes`."""
 
     sections: list[BoxesOfKind]

@@ -9,7 +9,7 @@ from fleetprof_webui.models.model import Model, UnixNs
 
 
 class RankCounts(Model):
-    """How many ranks came how far."""
+    """The number of ranks by state."""
 
     targeted: int
     armed: int
@@ -126,7 +126,7 @@ class LedgerChange(Model):
 
 
 class NewCapture(Model):
-    """What asks for a capture: a ProfileRequest as YAML (or JSON)."""
+    """A body that asks for a capture: a ProfileRequest as YAML (or JSON)."""
 
     yaml: Annotated[str, Meta(max_length=65_536)]
     namespace: Annotated[str, Meta(max_length=63, description='"" for that of the document')] = ""

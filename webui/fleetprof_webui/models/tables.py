@@ -117,7 +117,7 @@ class CommunicationPage(Model):
 
 
 class RankLaunches(Model):
-    """How one rank's host launched its work."""
+    """The launches of one rank's host."""
 
     rank: int | None
     source: str

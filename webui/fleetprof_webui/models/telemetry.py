@@ -17,7 +17,7 @@ class DaySeries(Model):
 
 
 class TelemetryDay(Model):
-    """What a workload did in the last day; no series where nothing is kept of it."""
+    """A workload's last day; no series where nothing is kept of it."""
 
     end_unix_ns: UnixNs | None
     step_ns: Ns
