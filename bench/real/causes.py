@@ -91,7 +91,9 @@ class NamedCause:
     file: str
 
 
-LATE = (Planted("causes/core_limited", "cpu_contention", rank=1),)
+LATE = (Planted("causes/core_limited", "few_cores", rank=1),)
+_OF_VERDICTS = {"cpu_contention": "few_cores"}
+"""What the verdict calls a known cause otherwise."""
 PROGRAMS = [*(Planted(kind.program, kind.name) for kind in KINDS), *LATE, *map(Planted, HEALTHY)]
 
 
@@ -175,15 +177,15 @@ def _measure_pace(program: Planted, fault: str, seconds: float) -> int | None:
 
 def _read_causes(program: Planted, report: Report) -> list[NamedCause]:
     """What the report says of causes that all ranks have, or of the rank that has one."""
-    if program.rank is None:
-        known = [one for one in report.findings if one.measure == "ranks.causes"]
-        return [
-            NamedCause(one.kind, one.gain_permille / 1000, "" if one.place is None else one.place.file) for one in known
-        ]
     found = report.stragglers
-    if found is None or found.verdict != "straggler" or found.ranks[0].rank != program.rank:
-        return []
-    return [NamedCause(str(found.ranks[0].cause), found.gain, "")]
+    if program.rank is not None and found is not None and found.verdict == "straggler":
+        cause = str(found.ranks[0].cause)
+        return [NamedCause(_OF_VERDICTS.get(cause, cause), found.gain, "")] * (found.ranks[0].rank == program.rank)
+    return [
+        NamedCause(one.kind, one.gain_permille / 1000, "" if one.place is None else one.place.file)
+        for one in report.findings
+        if one.measure == "ranks.causes" and (program.rank is None or one.ranks == [program.rank])
+    ]
 
 
 def _row(program: Planted, reports: list[Report], alone: MeasuredPaces | None = None) -> str:

@@ -1,8 +1,9 @@
 """Known causes as findings: what proves each, from which share on it is told, what is said, and what to try.
 
 Guarantees: pure; what all ranks of a kind lose to one cause, by the median rank; figures are those of the rank with
-the most; a cause that the verdict on stragglers names is not told once more; a finding that a cause explains is left
-out, because its advice would be another one.
+the most; where it is open whether a rank is late, what is proven of that rank alone is told of it; a cause that the
+verdict on stragglers names is not told once more; a finding that a cause explains is left out, because its advice would
+be another one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -286,16 +287,26 @@ def _named_causes(found: Stragglers | None) -> set[Cause | None]:
     return {found.cause, *(one.cause for one in found.ranks)}
 
 
-def _find(kind: KnownCauseKind, view: RanksOfKind) -> MeasuredFinding | None:
-    if _OF_STRAGGLERS.get(kind.name) in _named_causes(view.report.stragglers):
+def _known(kind: KnownCauseKind, rank: Rank) -> KnownCause | None:
+    return next((one for one in rank.causes if one.cause == kind.name), None)
+
+
+def _share(kind: KnownCauseKind, rank: Rank) -> int:
+    """Permille that the cause takes of the rank's iterations."""
+    known, span = _known(kind, rank), sum(one.duration_ns for one in rank.iterations)
+    return 0 if known is None or span <= 0 else 1000 * known.time_ns // span
+
+
+def _is_named(kind: KnownCauseKind, view: RanksOfKind) -> bool:
+    return _OF_STRAGGLERS.get(kind.name) in _named_causes(view.report.stragglers)
+
+
+def _find_on_all(kind: KnownCauseKind, view: RanksOfKind) -> MeasuredFinding | None:
+    if _is_named(kind, view):
         return None
-    ranks: Sequence[Rank] = view.ranks
-    known = [next((one for one in rank.causes if one.cause == kind.name), None) for rank in ranks]
-    spans = [sum(one.duration_ns for one in rank.iterations) for rank in ranks]
-    shares = [
-        1000 * one.time_ns // span if one is not None else 0 for one, span in zip(known, spans, strict=True) if span > 0
-    ]
-    here = [(one, rank) for one, rank in zip(known, ranks, strict=True) if one is not None]
+    ranks = view.ranks
+    here = [(one, rank) for rank in ranks if (one := _known(kind, rank)) is not None]
+    shares = [_share(kind, rank) for rank in ranks if any(one.duration_ns > 0 for one in rank.iterations)]
     permille = median_low(shares) if shares else 0
     if not here or not kind.guard.allows(permille, 1000):
         return None
@@ -311,9 +322,37 @@ def _find(kind: KnownCauseKind, view: RanksOfKind) -> MeasuredFinding | None:
     )
 
 
-def _make_rule(kind: KnownCauseKind) -> FindingRule:
+def _find_on_candidate(kind: KnownCauseKind, view: RanksOfKind) -> MeasuredFinding | None:
+    """What takes more of the rank that may be late than of the others: that it is late is open, its cause is proven."""
+    stragglers, ranks = view.report.stragglers, view.ranks
+    candidate = None if stragglers is None or stragglers.verdict != "undecided" else stragglers.candidate
+    if candidate is None or _is_named(kind, view):
+        return None
+    rank = next((rank for rank in ranks if rank.rank == candidate.rank), None)
+    others = [_share(kind, rank) for rank in ranks if rank.rank != candidate.rank]
+    if rank is None or not others or (known := _known(kind, rank)) is None:
+        return None
+    permille = min(_share(kind, rank) - median_low(others), round(1000 * candidate.gain))
+    if not kind.guard.allows(permille, 1000):
+        return None
+    return MeasuredFinding(
+        kind=kind.name,
+        facts=ProvenCause(known, len(rank.iterations)),
+        guard=kind.guard,
+        gain_permille=permille,
+        measure=OF_CAUSES,
+        value_ns=known.time_ns,
+        ranks=[candidate.rank],
+        place=known.place,
+    )
+
+
+def _make_rules(kind: KnownCauseKind) -> tuple[FindingRule, FindingRule]:
     """Without a guard in the list of all: docs have a table of these alone."""
-    return FindingRule(kind.name, (), lambda view: _find(kind, view))
+    return (
+        FindingRule(kind.name, (), lambda view: _find_on_all(kind, view)),
+        FindingRule(kind.name, (), lambda view: _find_on_candidate(kind, view)),
+    )
 
 
-RULES: Final = tuple(map(_make_rule, KINDS))
+RULES: Final = tuple(rule for kind in KINDS for rule in _make_rules(kind))

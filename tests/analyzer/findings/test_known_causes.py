@@ -15,7 +15,7 @@ from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.rank_tables import KnownCause, KnownCauseName
 from fleetprof_api.report.report import Iteration, KindTotal, Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import CoreUse, Silence, Stages, StageTime
-from fleetprof_api.report.stragglers import Cause, Straggler, Stragglers
+from fleetprof_api.report.stragglers import Cause, Straggler, Stragglers, Undecided
 
 ROOT = Path(__file__).parents[3]
 MS = 1_000_000
@@ -73,6 +73,46 @@ def test_what_the_verdict_names_is_not_told_once_more(cause: Cause, count: int) 
     stragglers = Stragglers(verdict="straggler", gain=0.4, ranks=[late])
     report = report_of([rank(0, collector(100)), rank(1, collector(580))], stragglers)
     assert [one.kind for one in report.findings].count("garbage_collection") == count
+
+
+def undecided(candidate: int, gain: float = 0.7) -> Stragglers:
+    return Stragglers(
+        verdict="undecided",
+        candidate=Undecided(
+            rank=candidate, gain=gain, gain_low=-0.5, gain_high=1.9, iterations=10, iterations_needed=90
+        ),
+    )
+
+
+@pytest.mark.parametrize(("permille", "verdict", "found"), [
+    pytest.param((100, 580), undecided(1), [("garbage_collection", 100, []), ("garbage_collection", 480, [1])],
+                 id="all have it, and the candidate more"),
+    pytest.param((0, 580), undecided(1), [("garbage_collection", 580, [1])], id="the candidate alone"),
+    pytest.param((0, 580), undecided(1, gain=0.3), [("garbage_collection", 300, [1])], id="no more than it may cost"),
+    pytest.param((0, 580), undecided(0), [], id="not the candidate"),
+    pytest.param((0, 49), undecided(1), [], id="too little"),
+    pytest.param((580, 580), undecided(1), [("garbage_collection", 580, [])], id="the candidate has as much"),
+    pytest.param((0, 580), Stragglers(verdict="nobody"), [], id="nobody is late"),
+])  # fmt: skip
+def test_what_is_proven_of_the_rank_that_may_be_late_is_told_of_it(
+    permille: tuple[int, int], verdict: Stragglers, found: list[tuple[str, int, list[int]]]
+) -> None:
+    ranks = [rank(number, *([collector(share)] if share else [])) for number, share in enumerate(permille)]
+    findings = [(one.kind, one.gain_permille, one.ranks) for one in report_of(ranks, verdict).findings]
+    assert sorted(findings) == sorted(found)
+
+
+@pytest.mark.parametrize(("permille", "says", "begins"), [
+    ((0, 580), "Up to 58.0 % of each iteration can be won on rank 1: ", "call gc.freeze()"),
+    ((580, 580), "Up to 58.0 % of each iteration can be won: ", "capture "),
+])  # fmt: skip
+def test_a_proven_cause_of_the_candidate_is_tried_before_a_longer_capture(
+    permille: tuple[int, int], says: str, begins: str
+) -> None:
+    ranks = [rank(number, *([collector(share)] if share else [])) for number, share in enumerate(permille)]
+    answer = give_answer(report_of(ranks, undecided(1)))
+    assert says in answer.sentence
+    assert answer.next_step.startswith(begins)
 
 
 def test_the_answer_names_the_cause_and_blames_no_line_beside_it() -> None:

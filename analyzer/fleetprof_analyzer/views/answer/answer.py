@@ -195,7 +195,7 @@ def _next_step(report: Report) -> str:
         findings.sort(key=lambda finding: finding.measure != OF_VERDICT)
     advice: Sequence[str] = [finding.advice for finding in findings if finding.advice]
     candidate = None if report.stragglers is None else report.stragglers.candidate
-    if candidate is not None:
+    if candidate is not None and (proven is None or proven.ranks != [candidate.rank]):
         return _decide(candidate)
     return plain(advice[0], 300) if advice else ""
 

@@ -20,6 +20,7 @@ from fleetprof_analyzer.views.words.code_words import in_brackets, name_place
 from fleetprof_analyzer.views.words.finding_words import say_briefly
 from fleetprof_analyzer.views.words.launches_text import find_sampled
 from fleetprof_analyzer.views.words.window_words import name_lost_work
+from fleetprof_analyzer.words.ranks import name_ranks
 
 _PARTS: Final[Mapping[PartOfTime, str]] = {
     "idle": "idle", "host": "idle", "communication": "communication", "copies": "copies",
@@ -49,7 +50,8 @@ def _say_proven(report: Report) -> str:
     known = find_proven(report)
     if known is None:
         return ""
-    return f"Up to {share(known.gain_permille, 1000)} of each iteration can be won: {say_briefly(known)}. "
+    whose = f" on {name_ranks(known.ranks)}" if known.ranks else ""
+    return f"Up to {share(known.gain_permille, 1000)} of each iteration can be won{whose}: {say_briefly(known)}. "
 
 
 def _say_device(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:

@@ -28,7 +28,7 @@ class StalledWatch(Watch[StalledTrigger]):
         self._longest_ns: int | None = None
         self._told_unix_ns = 0
 
-    def see(self, moment: JobMoment) -> Iterator[Detection]:
+    def observe(self, moment: JobMoment) -> Iterator[Detection]:
         """See Watch."""
         iteration, now = moment.figures.iteration, moment.now_unix_ns
         if not iteration:

@@ -18,7 +18,7 @@ def find_detections(moments: list[tuple[int, int | None]], until_s: int, for_s: 
     for at_s in range(0, until_s, 5):
         iteration = next((n for begin_s, n in reversed(moments) if begin_s <= at_s), None)
         figures = JobFigures(job=JOB, ranks=2, began_unix_ns=7 * SECOND, iteration=iteration)
-        for detection in watch.see(JobMoment(figures, (1000 + at_s) * SECOND)):
+        for detection in watch.observe(JobMoment(figures, (1000 + at_s) * SECOND)):
             assert detection.occasion == f"iteration-{iteration}-of-7"
             found.append((at_s, detection.cause))
     return found
