@@ -142,7 +142,8 @@ KINDS: Final = (
     KnownCauseKind(
         name="unused_parameters",
         evidence=(
-            "rows `torch.distributed.ddp.reducer::search_unused_parameters`, which are there with this option alone"
+            "rows `torch.distributed.ddp.reducer::search_unused_parameters`, which are there with this option alone; "
+            "their time, and that of the notes that DDP then writes and reads of each parameter"
         ),
         least_permille=2,
         program="causes/unused_searched",
