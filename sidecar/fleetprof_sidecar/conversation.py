@@ -5,6 +5,7 @@ import time
 
 from fleetprof_api.hub import hub_pb2
 from fleetprof_api.process.version import VERSION
+from fleetprof_api.profiler import KINETO, ProfilerFacts
 
 from fleetprof_sidecar.captures.controller import CaptureController
 from fleetprof_sidecar.captures.work import CaptureWork
@@ -35,6 +36,7 @@ class SidecarConversation:
         uploads: UploadConnections,
         obstacles: Obstacles,
         stacks: StackCollector,
+        profiler: ProfilerFacts = KINETO,
     ) -> None:
         self._settings = settings
         self._sidecar_id = sidecar_id
@@ -46,6 +48,7 @@ class SidecarConversation:
         self._uploads = uploads
         self._obstacles = obstacles
         self._stacks = stacks
+        self._profiler = profiler
 
     def make_hello(self) -> hub_pb2.Hello:
         """Who this sidecar is, and all that it holds."""
@@ -65,7 +68,7 @@ class SidecarConversation:
                 else hub_pb2.Workload(api_version=workload.api_version, kind=workload.kind, name=workload.name),
                 labels=read_labels(settings.labels_file) | settings.labels,
             ),
-            processes=[make_process(view) for view in self._processes.snapshot()],
+            processes=[make_process(view, self._profiler) for view in self._processes.snapshot()],
             held=self._captures.held_events(),
             at_unix_ns=time.time_ns(),
             version=VERSION,
@@ -75,7 +78,7 @@ class SidecarConversation:
         """The processes, and the latest samples of host and devices."""
         return hub_pb2.Heartbeat(
             at_unix_ns=time.time_ns(),
-            processes=[make_process(view) for view in self._processes.snapshot()],
+            processes=[make_process(view, self._profiler) for view in self._processes.snapshot()],
             host=make_host_sample(self._sampler.latest_host),
             devices=[make_device_sample(reading) for reading in self._sampler.latest_devices],
         )

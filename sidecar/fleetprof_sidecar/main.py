@@ -64,7 +64,7 @@ class Sidecar:
         outbox = Outbox()
         recorders = RankRecorders(trainers.table)
         self._sampler = Sampler(HostSource(), NvmlSource(), recorders)
-        traces = TracesDirectory(trainers.directory.traces)
+        traces = TracesDirectory(trainers.directory.traces, profiler=trainers.profiler)
         self._work = CaptureWork(
             processes=trainers.table,
             traces=traces,
@@ -100,6 +100,7 @@ class Sidecar:
             connections,
             self._obstacles,
             self._stacks,
+            trainers.profiler.facts,
         )
         self._link = HubLink(settings.hub, outbox, conversation)
 

@@ -14,10 +14,11 @@ from typing import Final
 from fleetprof_agent import wire
 
 from fleetprof_sidecar.processes.table import ProcessTable
+from fleetprof_sidecar.profiler import Profiler
 from fleetprof_sidecar.sockets.agent_endpoint import AgentEndpoint, make_agent_socket
 from fleetprof_sidecar.sockets.directory import SocketDirectory
 from fleetprof_sidecar.sockets.housekeeping import Housekeeping
-from fleetprof_sidecar.sockets.kineto_endpoint import KinetoEndpoint
+from fleetprof_sidecar.sockets.kineto_profiler import KinetoProfiler
 
 SWITCH_INTERVAL_S: Final = 0.0005
 """How long another thread of the sidecar may keep the interpreter while an answer waits, three times per answer.
@@ -37,11 +38,13 @@ class TrainerSide:
         allowed_uids: frozenset[int] | None = None,
         command_launches: bool = False,
         agent: Path | None = None,
+        profiler: Profiler | None = None,
     ) -> None:
+        self.profiler: Profiler = profiler or KinetoProfiler()
         self.directory = SocketDirectory(path, agent)
         self._agent_socket = agent_socket = make_agent_socket(str(self.directory.path))
-        self.table = ProcessTable(agent_socket, clock, command_launches=command_launches)
-        self._kineto = KinetoEndpoint(str(self.directory.path), self.table, allowed_uids)
+        self.table = ProcessTable(agent_socket, clock, command_launches=command_launches, profiler=self.profiler.facts)
+        self._polls = self.profiler.listen(str(self.directory.path), self.table, allowed_uids)
         self._agents = AgentEndpoint(agent_socket, self.table, allowed_uids)
         self._housekeeping = Housekeeping(self.table, self.directory)
 
@@ -52,14 +55,14 @@ class TrainerSide:
         self._housekeeping.start()
         try:
             self._agents.start()
-            self._kineto.start()
+            self._polls.start()
         except OSError:
             self.stop()
             raise
 
     def stop(self) -> None:
         """Ends all threads and removes the sockets. May be repeated."""
-        self._kineto.stop()
+        self._polls.stop()
         self._agents.stop()
         self._housekeeping.stop()
         self.directory.close()
@@ -71,5 +74,9 @@ class TrainerSide:
 
     @property
     def counters(self) -> dict[str, Counter[str]]:
-        """Counts of what was refused, lost or wrong, by where it was seen: kineto, agents, table."""
-        return {"kineto": self._kineto.counters, "agents": self._agents.counters, "table": self.table.counters}
+        """Counts of what was refused, lost or wrong, by where it was seen: profiler, agents, table."""
+        return {
+            self.profiler.facts.name: self._polls.counters,
+            "agents": self._agents.counters,
+            "table": self.table.counters,
+        }

@@ -15,17 +15,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from fleetprof_sidecar.kineto.config import (
-    StepStart,
-    TimeStart,
-    TraceOrder,
-    build_config,
-    latest_delivery_unix_ns,
-    trace_path,
-)
+from fleetprof_sidecar.kineto.config import build_config, latest_delivery_unix_ns, trace_path
 from fleetprof_sidecar.processes.events import Delivered, Gone
 from fleetprof_sidecar.processes.roles import Role
 from fleetprof_sidecar.processes.views import OrderRefused, ProcessView
+from fleetprof_sidecar.profiler import StepStart, TimeStart, TraceOrder
 from fleetprof_sidecar.sockets.datagrams import DatagramSocket
 from fleetprof_sidecar.sockets.directory import trainer_environment
 from fleetprof_sidecar.trainer_side import TrainerSide

@@ -407,6 +407,7 @@ class Process(_message.Message):
     AGENT_WAITS_FIELD_NUMBER: _builtins.int
     MEMORY_HEADROOM_BYTES_FIELD_NUMBER: _builtins.int
     POLL_LATENESS_NS_FIELD_NUMBER: _builtins.int
+    PROFILER_FIELD_NUMBER: _builtins.int
     process_id: _builtins.str
     """made by the sidecar, unique within it, stable for the life of the process"""
     pid: _builtins.int
@@ -445,6 +446,10 @@ class Process(_message.Message):
     def step(self) -> Global___StepState:
         """absent without the agent or before the first optimizer step"""
 
+    @_builtins.property
+    def profiler(self) -> Global___Profiler:
+        """who takes orders in it; absent: Kineto"""
+
     def __init__(
         self,
         *,
@@ -470,10 +475,11 @@ class Process(_message.Message):
         agent_waits: _builtins.bool = ...,
         memory_headroom_bytes: _builtins.int = ...,
         poll_lateness_ns: _builtins.int = ...,
+        profiler: Global___Profiler | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank", "_rank", b"_rank", "_world_size", b"_world_size", "local_rank", b"local_rank", "rank", b"rank", "step", b"step", "world_size", b"world_size"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank", "_rank", b"_rank", "_world_size", b"_world_size", "local_rank", b"local_rank", "profiler", b"profiler", "rank", b"rank", "step", b"step", "world_size", b"world_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank", "_rank", b"_rank", "_world_size", b"_world_size", "agent_waits", b"agent_waits", "busy", b"busy", "device_kind", b"device_kind", "device_name", b"device_name", "first_seen_unix_ns", b"first_seen_unix_ns", "has_agent", b"has_agent", "last_poll_unix_ns", b"last_poll_unix_ns", "local_rank", b"local_rank", "memory_headroom_bytes", b"memory_headroom_bytes", "pid", b"pid", "poll_interval_ns", b"poll_interval_ns", "poll_lateness_ns", b"poll_lateness_ns", "polls_kineto", b"polls_kineto", "process_id", b"process_id", "python_version", b"python_version", "rank", b"rank", "rank_source", b"rank_source", "restart_count", b"restart_count", "role", b"role", "step", b"step", "torch_version", b"torch_version", "world_size", b"world_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank", "_rank", b"_rank", "_world_size", b"_world_size", "agent_waits", b"agent_waits", "busy", b"busy", "device_kind", b"device_kind", "device_name", b"device_name", "first_seen_unix_ns", b"first_seen_unix_ns", "has_agent", b"has_agent", "last_poll_unix_ns", b"last_poll_unix_ns", "local_rank", b"local_rank", "memory_headroom_bytes", b"memory_headroom_bytes", "pid", b"pid", "poll_interval_ns", b"poll_interval_ns", "poll_lateness_ns", b"poll_lateness_ns", "polls_kineto", b"polls_kineto", "process_id", b"process_id", "profiler", b"profiler", "python_version", b"python_version", "rank", b"rank", "rank_source", b"rank_source", "restart_count", b"restart_count", "role", b"role", "step", b"step", "torch_version", b"torch_version", "world_size", b"world_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__local_rank: _TypeAlias = _typing.Literal["local_rank"]  # noqa: Y015
     _WhichOneofArgType__local_rank: _TypeAlias = _typing.Literal["_local_rank", b"_local_rank"]  # noqa: Y015
@@ -489,6 +495,36 @@ class Process(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__world_size) -> _WhichOneofReturnType__world_size | None: ...
 
 Global___Process: _TypeAlias = Process  # noqa: Y015
+
+@_typing.final
+class Profiler(_message.Message):
+    """What lies between an order and the window that it begins (fleetprof_api.profiler)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    STEPS_BEFORE_FIRST_FIELD_NUMBER: _builtins.int
+    WARMUP_NS_FIELD_NUMBER: _builtins.int
+    DELIVERY_MARGIN_NS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    steps_before_first: _builtins.int
+    warmup_ns: _builtins.int
+    delivery_margin_ns: _builtins.int
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        steps_before_first: _builtins.int = ...,
+        warmup_ns: _builtins.int = ...,
+        delivery_margin_ns: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery_margin_ns", b"delivery_margin_ns", "name", b"name", "steps_before_first", b"steps_before_first", "warmup_ns", b"warmup_ns"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Profiler: _TypeAlias = Profiler  # noqa: Y015
 
 @_typing.final
 class StepState(_message.Message):

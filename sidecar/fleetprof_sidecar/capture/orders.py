@@ -13,8 +13,8 @@ from fleetprof_api.limits import HIGHEST_RANK, LONGEST_WINDOW_NS, MOST_TRACE_BYT
 from fleetprof_api.report.recording import BLIND_ITERATION_BYTES, need_of
 
 from fleetprof_sidecar.capture.process_capture import RecordedSpan, Terms, check_capture_id
-from fleetprof_sidecar.kineto.config import StepStart, TimeStart, TraceOrder, build_config, latest_delivery_unix_ns
 from fleetprof_sidecar.processes.views import ProcessView, StepView
+from fleetprof_sidecar.profiler import Profiler, StepStart, TimeStart, TraceOrder
 
 # A window in iterations on a process whose iteration time nobody knows (no agent): cut to whole iterations afterwards.
 _BLIND_WINDOW_NS: Final = 3_000_000_000
@@ -125,8 +125,8 @@ def window_end_unix_ns(terms: Terms) -> int | None:
     return None if terms.start_unix_ns is None else terms.start_unix_ns + window_ns(terms)
 
 
-def build_order(terms: Terms, traces: Path, device_kind: str) -> tuple[str, int]:
-    """The config for Kineto, and until when it may be delivered. Raises ValueError naming the field."""
+def build_order(terms: Terms, traces: Path, device_kind: str, profiler: Profiler) -> tuple[str, int]:
+    """The text that the profiler is given, and until when it may be. Raises ValueError naming the field."""
     start: StepStart | TimeStart
     deliver_until = terms.deliver_until_unix_ns or terms.give_up_unix_ns
     if terms.first_step is not None:
@@ -139,7 +139,7 @@ def build_order(terms: Terms, traces: Path, device_kind: str) -> tuple[str, int]
         start = TimeStart(
             start_unix_ms=(terms.start_unix_ns or 0) // 1_000_000, duration_ms=max(1, window_ns(terms) // 1_000_000)
         )
-        deliver_until = min(deliver_until, latest_delivery_unix_ns(start, device_kind))
+        deliver_until = min(deliver_until, profiler.latest_delivery_unix_ns(start, device_kind))
     order = TraceOrder(
         output=str(traces / f"{terms.trace_id}.json"),
         trace_id=terms.trace_id,
@@ -147,7 +147,7 @@ def build_order(terms: Terms, traces: Path, device_kind: str) -> tuple[str, int]
         collect=terms.collect,
         device_kind=device_kind,
     )
-    return build_config(order), deliver_until
+    return profiler.write_order(order), deliver_until
 
 
 def agent_command(terms: Terms) -> dict[str, Any]:

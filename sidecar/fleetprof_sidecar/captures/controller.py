@@ -72,7 +72,9 @@ class CaptureController:
         self._recorders = recorders
         self._hub = hub
         self._clock = clock
-        self._desk = OrderDesk(processes, traces.path, Disk(traces.path, spool.path, storage_limit_bytes))
+        self._desk = OrderDesk(
+            processes, traces.path, Disk(traces.path, spool.path, storage_limit_bytes), traces.profiler
+        )
         self._history = history
         self._leftovers = Leftovers(traces, processes)
         self._held = HeldCaptures(

@@ -1,7 +1,7 @@
 """Hands orders to processes and their agents, and remembers whose order a process has.
 
-Guarantees: Kineto has one slot, so a process has the order of one capture at a time, and only that capture can take it
-back, hear of its delivery, or stop what runs; another one is told who is before it.
+Guarantees: a profiler has one slot, so a process has the order of one capture at a time, and only that capture can take
+it back, hear of its delivery, or stop what runs; another one is told who is before it.
 """
 
 from collections.abc import Iterable
@@ -16,6 +16,7 @@ from fleetprof_sidecar.capture.process_capture import ProcessCapture
 from fleetprof_sidecar.captures.headroom import Disk, find_shortage
 from fleetprof_sidecar.processes.ports import Processes
 from fleetprof_sidecar.processes.views import OrderRefused
+from fleetprof_sidecar.profiler import Profiler
 
 # From the end of a window by time to Kineto's slot being free again.
 _WINDOW_MARGIN_NS: Final = 2_000_000_000
@@ -27,10 +28,11 @@ _REASONS: Final = {"Outstanding": Reason.BUSY, "NotStepping": Reason.NOT_STEPPIN
 class OrderDesk:
     """For the captures of one sidecar."""
 
-    def __init__(self, processes: Processes, traces: Path, disk: Disk) -> None:
+    def __init__(self, processes: Processes, traces: Path, disk: Disk, profiler: Profiler) -> None:
         self._processes = processes
         self._traces = traces
         self._disk = disk
+        self._profiler = profiler
         self._holders: dict[str, str] = {}  # process_id → capture_id
 
     def place(self, capture: ProcessCapture, now_unix_ns: int, promised_bytes: int = 0) -> OrderRejected | None:
@@ -40,7 +42,7 @@ class OrderDesk:
         if view is None:
             return OrderRejected(Reason.NOT_POLLING, "no such process is here: it ended", now_unix_ns)
         try:
-            config, deliver_until = build_order(terms, self._traces, view.device_kind)
+            config, deliver_until = build_order(terms, self._traces, view.device_kind, self._profiler)
         except ValueError as problem:
             return OrderRejected(Reason.INTERNAL, str(problem), now_unix_ns)
         if now_unix_ns >= deliver_until:

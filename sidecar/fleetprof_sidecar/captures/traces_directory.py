@@ -1,20 +1,19 @@
-"""The directory that Kineto writes traces into, as seen by scanning it: unfinished, finished, left over.
+"""The directory that a profiler writes traces into, as seen by scanning it: unfinished, finished, left over.
 
-Guarantees: only regular files with the name of a trace of ours (`<capture>-r<rank>_<pid>.json`, `.tmp` while Kineto
-writes) are looked at, read or deleted, and no link is ever followed, not even in the directory's own place: the trainer
-can write here and may put anything there (shared_files.py). A scan is one pass over the directory; nothing runs between
-scans.
+Guarantees: only regular files with the name of a trace of ours (`Profiler.read_name`) are looked at, read or deleted,
+and no link is ever followed, not even in the directory's own place: the trainer can write here and may put anything
+there (shared_files.py). A scan is one pass over the directory; nothing runs between scans.
 """
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from fleetprof_sidecar.profiler import Profiler
+from fleetprof_sidecar.sockets.kineto_profiler import KinetoProfiler
 from fleetprof_sidecar.sockets.shared_files import open_folder, open_regular
 
-_NAME: Final = re.compile(r"(?P<stem>[a-z0-9][-a-z0-9]{0,62}-r\d{1,7})_(?P<pid>\d{1,10})\.json(?P<tmp>\.tmp)?")
 # Files whose capture nobody knows (the spool was lost) are kept this long, in case they are not ours after all.
 ORPHAN_AGE_NS: Final = 600_000_000_000
 
@@ -34,8 +33,14 @@ class TraceFile:
 class TracesDirectory:
     """Reads and cleans one directory. An absent directory is an empty one."""
 
-    def __init__(self, path: Path, fallback: Path = Path("/tmp")) -> None:  # noqa: S108 - where Kineto itself falls back to
+    def __init__(
+        self,
+        path: Path,
+        fallback: Path = Path("/tmp"),  # noqa: S108 - where Kineto itself falls back to
+        profiler: Profiler | None = None,
+    ) -> None:
         self.path = path
+        self.profiler: Profiler = profiler or KinetoProfiler()
         self._fallback = fallback
 
     def scan(self) -> list[TraceFile]:
@@ -44,7 +49,7 @@ class TracesDirectory:
         try:
             with open_folder(self.path) as folder, os.scandir(folder) as entries:
                 for entry in entries:
-                    match = _NAME.fullmatch(entry.name)
+                    match = self.profiler.read_name(entry.name)
                     if match is None:
                         continue
                     try:
@@ -56,9 +61,9 @@ class TracesDirectory:
                     found.append(
                         TraceFile(
                             name=entry.name,
-                            stem=match["stem"],
-                            pid=int(match["pid"]),
-                            finished=match["tmp"] is None,
+                            stem=match.stem,
+                            pid=match.pid,
+                            finished=match.is_finished,
                             size_bytes=status.st_size,
                             modified_unix_ns=status.st_mtime_ns,
                         )
@@ -69,7 +74,7 @@ class TracesDirectory:
 
     def delete(self, name: str) -> bool:
         """Deletes one trace; False when it cannot be (permissions). Raises ValueError for any other file's name."""
-        if _NAME.fullmatch(name) is None:
+        if self.profiler.read_name(name) is None:
             raise ValueError(f"{name!r} is not the name of a trace")
         try:
             with open_folder(self.path) as folder:
@@ -82,19 +87,11 @@ class TracesDirectory:
 
     def open(self, name: str, owner: int | None) -> int:
         """A descriptor of one trace, written by the user `owner`, where that is known. Raises Planted, OSError."""
-        if _NAME.fullmatch(name) is None:
+        if self.profiler.read_name(name) is None:
             raise ValueError(f"{name!r} is not the name of a trace")
         with open_folder(self.path) as folder:
             return open_regular(name, folder, owner)
 
     def find_stray(self, pid: int, since_unix_ns: int) -> str:
-        """A sentence if Kineto wrote elsewhere than asked (docs/kineto-protocol.md#the-output-path), or ""."""
-        path = self._fallback / f"libkineto_activities_{pid}.json"
-        try:
-            status = path.lstat()
-        except OSError:
-            return ""
-        if pid <= 0 or status.st_mtime_ns < since_unix_ns:
-            return ""
-        setting = f"KINETO_ONDEMAND_TRACE_DIR={self.path}"
-        return f"{path} is there: Kineto refused the traces directory; set {setting} in the trainer"
+        """A sentence if the profiler wrote elsewhere than asked, or ""."""
+        return self.profiler.find_stray(self._fallback, self.path, pid, since_unix_ns)

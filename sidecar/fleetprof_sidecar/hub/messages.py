@@ -1,10 +1,12 @@
 """The sidecar's messages to the hub, made from its own views."""
 
+from dataclasses import asdict
 from typing import Final
 
 import msgspec
 from fleetprof_api.hub import hub_pb2
 from fleetprof_api.ledger import Reason
+from fleetprof_api.profiler import KINETO, ProfilerFacts
 
 from fleetprof_sidecar.capture.process_capture import ProcessCapture
 from fleetprof_sidecar.processes.roles import Role
@@ -59,7 +61,7 @@ def make_refusal(
     )
 
 
-def make_process(view: ProcessView) -> hub_pb2.Process:
+def make_process(view: ProcessView, profiler: ProfilerFacts = KINETO) -> hub_pb2.Process:
     """One process as the hub's registry shows it."""
     step = view.step
     return hub_pb2.Process(
@@ -84,6 +86,7 @@ def make_process(view: ProcessView) -> hub_pb2.Process:
         poll_lateness_ns=view.poll_lateness_ns,
         restart_count=view.restart_count,
         memory_headroom_bytes=view.memory_headroom_bytes,
+        profiler=None if profiler == KINETO else hub_pb2.Profiler(**asdict(profiler)),
         step=None
         if step is None
         else hub_pb2.StepState(

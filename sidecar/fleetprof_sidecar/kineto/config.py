@@ -12,21 +12,13 @@ Measured on PyTorch 2.13 and 2.15 (tests/sidecar/test_real_torch.py).
 """
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Final
 
 from fleetprof_api.choices import Collect
+from fleetprof_api.profiler import KINETO
 
-FIRST_STEP_OFFSET: Final = 2
-CUDA_WARMUP_S: Final = 2
-"""CUPTI takes seconds to start; in a trace by time that must be over before the window begins."""
-DELIVERY_MARGIN_NS: Final = 1500 * 10**6
-"""Kineto looks once a second whether a start time is near, and refuses one that is nearer than its warm-up then.
-
-So an order must be there a second before that (measured: 0.95 s are never enough, 1.1 s not always, 1.3 s are; PyTorch
-2.13 and 2.15; libkineto's AsyncActivityProfilerHandler).
-"""
+from fleetprof_sidecar.profiler import StepStart, TimeStart, TraceOrder
 
 _COLLECT: Final[Mapping[str, tuple[str, ...]]] = {
     Collect.SHAPES: ("PROFILE_REPORT_INPUT_SHAPES",),
@@ -38,37 +30,6 @@ _PATH: Final = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+\.json")
 _TRACE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepStart:
-    """A window of `steps` optimizer steps whose first whole one is `first_step` in KinetoStepTracker's count.
-
-    `steps` is training iterations times optimizer steps per iteration, and so is `warmup_steps`.
-    """
-
-    first_step: int
-    steps: int
-    warmup_steps: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeStart:
-    """A window of `duration_ms` that begins at `start_unix_ms`."""
-
-    start_unix_ms: int
-    duration_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceOrder:
-    """One trace of one process. `output` is the path that Kineto is told; `trace_path` says what it makes of it."""
-
-    output: str
-    trace_id: str
-    start: StepStart | TimeStart
-    collect: Collection[str] = ()
-    device_kind: str = ""
-
-
 def build_config(order: TraceOrder) -> str:
     """The config of one order. Raises ValueError naming the field that breaks a rule."""
     lines: dict[str, str] = {
@@ -77,8 +38,8 @@ def build_config(order: TraceOrder) -> str:
     }
     match order.start:
         case StepStart(first_step=first_step, steps=steps, warmup_steps=warmup_steps):
-            first = _within("first_step", first_step, FIRST_STEP_OFFSET, 2**31)
-            lines["PROFILE_START_ITERATION"] = str(first - FIRST_STEP_OFFSET)
+            first = _within("first_step", first_step, KINETO.steps_before_first, 2**31)
+            lines["PROFILE_START_ITERATION"] = str(first - KINETO.steps_before_first)
             lines["ACTIVITIES_ITERATIONS"] = str(_within("steps", steps, 1, 100_000))
             lines["ACTIVITIES_WARMUP_ITERATIONS"] = str(_within("warmup_steps", warmup_steps, 0, 100_000))
         case TimeStart(start_unix_ms=start_unix_ms, duration_ms=duration_ms):
@@ -95,12 +56,12 @@ def build_config(order: TraceOrder) -> str:
 
 def warmup_s(device_kind: str) -> int:
     """Seconds that Kineto needs before a window by time begins."""
-    return 0 if device_kind == "cpu" else CUDA_WARMUP_S
+    return 0 if device_kind == "cpu" else KINETO.warmup_ns // 10**9
 
 
 def latest_delivery_unix_ns(start: TimeStart, device_kind: str) -> int:
     """After this moment Kineto would refuse the order, silently."""
-    return start.start_unix_ms * 10**6 - warmup_s(device_kind) * 10**9 - DELIVERY_MARGIN_NS
+    return start.start_unix_ms * 10**6 - warmup_s(device_kind) * 10**9 - KINETO.delivery_margin_ns
 
 
 def trace_path(output: str, pid: int) -> str:

@@ -15,7 +15,7 @@ from fleetprof_sidecar.processes.events import Changed, Gone, ProcessEvent
 from fleetprof_sidecar.processes.peers import find_agent_for, find_client_for
 from fleetprof_sidecar.processes.records import AgentClient, KinetoClient, ProcessRecord
 from fleetprof_sidecar.processes.roles import infer_roles
-from fleetprof_sidecar.processes.views import Credentials
+from fleetprof_sidecar.profiler import Credentials
 
 MAX_PROCESSES: Final = 1024
 _KINETO_PREFIX: Final = "dynoconfigclient"

@@ -9,7 +9,8 @@ from typing import Final
 from fleetprof_sidecar.processes.agent_messages import AgentHello, AgentSteps
 from fleetprof_sidecar.processes.rhythm import PollRhythm
 from fleetprof_sidecar.processes.roles import Environment, Role, RoleEvidence, RoleVerdict
-from fleetprof_sidecar.processes.views import Credentials, OrderRefused, ProcessView, StepView, Whereabouts
+from fleetprof_sidecar.processes.views import OrderRefused, ProcessView, StepView, Whereabouts
+from fleetprof_sidecar.profiler import Credentials
 
 SETTLED_NS: Final = 10 * 10**9
 LOST_NS: Final = 12 * 10**9

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fleetprof_agent import wire
+from fleetprof_api.profiler import KINETO, ProfilerFacts
 
-from fleetprof_sidecar.kineto.config import FIRST_STEP_OFFSET
-from fleetprof_sidecar.kineto.wire import RequestMessage
 from fleetprof_sidecar.processes.agent_messages import (
     AgentDatagram,
     AgentHello,
@@ -39,7 +38,8 @@ from fleetprof_sidecar.processes.index import ProcessIndex
 from fleetprof_sidecar.processes.ports import AgentSender
 from fleetprof_sidecar.processes.records import Order, ProcessRecord
 from fleetprof_sidecar.processes.roles import Environment, Role
-from fleetprof_sidecar.processes.views import Credentials, OrderRefused, ProcessView, Whereabouts
+from fleetprof_sidecar.processes.views import OrderRefused, ProcessView, Whereabouts
+from fleetprof_sidecar.profiler import Credentials, Poll
 
 
 class ProcessTable:
@@ -49,11 +49,17 @@ class ProcessTable:
     """
 
     def __init__(
-        self, agents: AgentSender, clock: Callable[[], int] = time.time_ns, *, command_launches: bool = False
+        self,
+        agents: AgentSender,
+        clock: Callable[[], int] = time.time_ns,
+        *,
+        command_launches: bool = False,
+        profiler: ProfilerFacts = KINETO,
     ) -> None:
-        """`agents`: where messages to agents go; `command_launches`: see roles.infer_roles."""
+        """`agents`: where messages to agents go; `command_launches`: see roles.infer_roles; `profiler`: who polls."""
         self._agents = agents
         self._clock = clock
+        self._lead_steps = profiler.steps_before_first
         self._lock = threading.RLock()
         self.counters: Counter[str] = Counter()
         self.events: EventQueue[ProcessEvent] = EventQueue(self.counters)
@@ -103,7 +109,7 @@ class ProcessTable:
             if process is None:
                 raise OrderRefused("Unknown", f"no process {process_id!r} is here; it may have ended")
             process.check_order(now, first_step, chosen=chosen)
-            last_step = None if first_step is None else first_step - FIRST_STEP_OFFSET - warmup_steps - 1
+            last_step = None if first_step is None else first_step - self._lead_steps - warmup_steps - 1
             process.order = Order(config, deliver_until_unix_ns, last_step, saw_own_profile=bool(process.own_profile))
 
     def withdraw_order(self, process_id: str) -> bool:
@@ -139,7 +145,7 @@ class ProcessTable:
     def record_poll(
         self,
         address: str,
-        request: RequestMessage,
+        request: Poll,
         credentials: Credentials,
         send: Callable[[str], bool],
         waited_ns: int = 0,

@@ -12,14 +12,6 @@ from fleetprof_sidecar.processes.roles import Role
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
-    """Who the kernel says a datagram's sender is (SCM_CREDENTIALS). pid 0: in a pid namespace not visible from here."""
-
-    pid: int
-    uid: int
-
-
-@dataclass(frozen=True, slots=True)
 class StepView:
     """Progress as last reported by the agent; see `StepState` of hub.proto."""
 

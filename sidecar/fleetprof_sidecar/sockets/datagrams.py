@@ -23,7 +23,7 @@ from typing import Final, Generic, TypeVar
 
 from fleetprof_api.errors import FleetprofError
 
-from fleetprof_sidecar.processes.views import Credentials
+from fleetprof_sidecar.profiler import Credentials
 from fleetprof_sidecar.sockets.liveness import has_listener
 from fleetprof_sidecar.sockets.shared_files import set_mode
 

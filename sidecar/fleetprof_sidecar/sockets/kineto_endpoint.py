@@ -16,7 +16,7 @@ from typing import Final
 
 from fleetprof_sidecar.kineto.wire import MAX_REQUEST_BYTES, ContextMessage, build_context_reply, build_reply, parse
 from fleetprof_sidecar.processes.index import MAX_PROCESSES
-from fleetprof_sidecar.processes.table import ProcessTable
+from fleetprof_sidecar.profiler import PollTaker
 from fleetprof_sidecar.sockets.datagrams import Datagram, DatagramGate, DatagramSocket
 from fleetprof_sidecar.sockets.directory import CLIENT_PREFIX, KINETO_SOCKET, check_path
 
@@ -32,7 +32,7 @@ class KinetoEndpoint:
     `counters`: received, too_long, malformed, foreign_address, refused_uid, given_up, left_out, send_errors, ...
     """
 
-    def __init__(self, directory: str, table: ProcessTable, allowed_uids: frozenset[int] | None = None) -> None:
+    def __init__(self, directory: str, table: PollTaker, allowed_uids: frozenset[int] | None = None) -> None:
         self.counters: Counter[str] = Counter()
         self._table = table
         self._overtaken: set[str] = set()  # whose latest answer may have come after its poll was given up

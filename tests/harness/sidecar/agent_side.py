@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from fleetprof_agent import wire
-from fleetprof_sidecar.kineto.config import StepStart, TimeStart, TraceOrder, build_config
+from fleetprof_sidecar.kineto.config import build_config
 from fleetprof_sidecar.kineto.wire import RequestMessage, build_reply, parse
+from fleetprof_sidecar.profiler import StepStart, TimeStart, TraceOrder
 
 PATIENCE_S = 60.0  # a torch import on a loaded machine takes its time; no test measures time with this
 SOON_MS = 5000  # a poll, and Kineto's look a second before the start, on a loaded machine

@@ -5,7 +5,8 @@ from typing import Any, TypeVar
 from fleetprof_sidecar.kineto.wire import RequestMessage
 from fleetprof_sidecar.processes.agent_messages import AgentHello, AgentProfile, AgentReport, AgentSteps
 from fleetprof_sidecar.processes.table import ProcessTable
-from fleetprof_sidecar.processes.views import Credentials, ProcessView
+from fleetprof_sidecar.processes.views import ProcessView
+from fleetprof_sidecar.profiler import Credentials
 
 S = 10**9
 OWN = Credentials(0, 1000)  # as seen across containers

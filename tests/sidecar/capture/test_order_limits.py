@@ -9,6 +9,7 @@ from fleetprof_api.hub import hub_pb2
 from fleetprof_api.kernel_class import MOST_KERNEL_CLASSES
 from fleetprof_sidecar.capture.order_limits import MOST_CAPTURES, check_limits
 from fleetprof_sidecar.capture.orders import build_order, read_terms, window_ns
+from fleetprof_sidecar.sockets.kineto_profiler import KinetoProfiler
 from harness.sidecar.captures_in_memory import NOW, CapturesBench, S, TableInMemory, view
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,7 +87,7 @@ def test_no_order_makes_a_trainer_do_more_than_is_allowed(arm: hub_pb2.Arm) -> N
     try:
         check_limits(arm, NOW)
         terms = read_terms(arm, hub_pb2.Order(process_id="p", rank=1), view())
-        config, _ = build_order(terms, Path("/run/fp/traces"), "cuda")
+        config, _ = build_order(terms, Path("/run/fp/traces"), "cuda", KinetoProfiler())
     except ValueError:
         return
     config_lines = dict(line.split("=") for line in config.splitlines())

@@ -7,6 +7,7 @@ import pytest
 from fleetprof_api.hub import hub_pb2
 from fleetprof_sidecar.capture.orders import agent_command, build_order, read_terms, sample_interval_ns
 from fleetprof_sidecar.processes.views import StepView
+from fleetprof_sidecar.sockets.kineto_profiler import KinetoProfiler
 from harness.sidecar.orders import ARM, ORDER, trainer_view
 
 S = 10**9
@@ -18,7 +19,7 @@ WITHOUT_STEP = {key: value for key, value in ARM.items() if key != "first_step"}
 
 def test_an_order_by_step_counts_in_optimizer_steps() -> None:
     terms = read_terms(hub_pb2.Arm(**ARM), ORDER, trainer_view())
-    config, until = build_order(terms, Path("/run/fp/traces"), "cuda")
+    config, until = build_order(terms, Path("/run/fp/traces"), "cuda", KinetoProfiler())
     assert until == 50 * S
     lines = dict(line.split("=") for line in config.splitlines())
     assert lines["PROFILE_START_ITERATION"] == "98"
@@ -54,7 +55,7 @@ def test_modules_are_marked_in_one_iteration_more(
 ) -> None:
     estimate = hub_pb2.RecordingEstimate(events_per_iteration=1000)
     terms = read_terms(hub_pb2.Arm(**{**ARM, **changes}, estimate=estimate), ORDER, trainer_view())
-    config, _ = build_order(terms, Path("/run/fp/traces"), "cpu")
+    config, _ = build_order(terms, Path("/run/fp/traces"), "cpu", KinetoProfiler())
     assert f"ACTIVITIES_ITERATIONS={steps}\n" in config
     command = agent_command(terms)
     assert (command["measured_step"], command["last_step"]) == (measured_step, last_step)
@@ -98,7 +99,7 @@ def test_an_order_says_the_classes_of_kernels_and_wrong_ones_are_left_out() -> N
 def test_an_order_by_time_says_how_long(window: hub_pb2.Window, step: StepView | None, duration_ms: int) -> None:
     arm = hub_pb2.Arm(**{**WITHOUT_STEP, "start_unix_ns": 40 * S, "window": window})
     terms = read_terms(arm, ORDER, trainer_view(has_agent=False, step=step))
-    config, until = build_order(terms, Path("/run/fp/traces"), "cpu")
+    config, until = build_order(terms, Path("/run/fp/traces"), "cpu", KinetoProfiler())
     assert f"ACTIVITIES_DURATION_MSECS={duration_ms}\n" in config
     assert "PROFILE_START_TIME=40000\n" in config
     assert until < 40 * S

@@ -4,14 +4,8 @@ import re
 from typing import Any, cast
 
 import pytest
-from fleetprof_sidecar.kineto.config import (
-    StepStart,
-    TimeStart,
-    TraceOrder,
-    build_config,
-    latest_delivery_unix_ns,
-    trace_path,
-)
+from fleetprof_sidecar.kineto.config import build_config, latest_delivery_unix_ns, trace_path
+from fleetprof_sidecar.profiler import StepStart, TimeStart, TraceOrder
 from hypothesis import given
 from hypothesis import strategies as st
 

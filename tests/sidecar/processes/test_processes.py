@@ -7,7 +7,8 @@ from fleetprof_sidecar.hub.messages import make_process
 from fleetprof_sidecar.processes.agent_messages import AgentReport
 from fleetprof_sidecar.processes.events import Gone
 from fleetprof_sidecar.processes.roles import Environment, Role
-from fleetprof_sidecar.processes.views import Credentials, StepView
+from fleetprof_sidecar.processes.views import StepView
+from fleetprof_sidecar.profiler import Credentials
 from harness.sidecar.process_world import World
 
 S = 10**9

@@ -9,7 +9,8 @@ from fleetprof_sidecar.hub.messages import make_process
 from fleetprof_sidecar.processes.agent_messages import AgentReport
 from fleetprof_sidecar.processes.events import Changed, Gone
 from fleetprof_sidecar.processes.roles import Environment, Role
-from fleetprof_sidecar.processes.views import Credentials, OrderRefused
+from fleetprof_sidecar.processes.views import OrderRefused
+from fleetprof_sidecar.profiler import Credentials
 
 S = 10**9
 

@@ -10,7 +10,10 @@ Kineto fetches a config only when it polls, so the lead is the time to the *slow
     step mode   F = max over ranks of (step + ceil((P - at) * pace)) + w * p + 2, moved up until (F - 1) % p == 0
                 pace: steps per second, a tenth more than the median, or that of the fastest recent steps if they were
                 quicker still, threefold at most
-    time mode   T0 = P + warm-up + 1.75 s
+    time mode   T0 = P + the profiler's warm-up and margin + 0.25 s
+
+What a profiler needs is its own (`fleetprof_api.profiler`); the numbers here are Kineto's, which any process has that
+names no other.
 
 `F` is the first complete step in KinetoStepTracker's count; Kineto is sent F - 2 and begins inside the hook of step
 F - 1, hence + 2. `p` is the number of optimizer steps per training iteration: a window must not cut one in two
@@ -33,6 +36,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.profiler import KINETO, ProfilerFacts
 from fleetprof_api.request import Window
 
 SECOND_NS: Final = 10**9
@@ -44,14 +48,14 @@ MARGIN_NS: Final = SECOND_NS
 MOST_LATENESS_NS: Final = 5 * SECOND_NS
 PACE_PERCENT: Final = 110
 MOST_PACE_PERCENT: Final = 300
-TIME_LEAD_NS: Final = SECOND_NS * 7 // 4
-DELIVERY_MARGIN_NS: Final = SECOND_NS * 3 // 2  # before the warm-up, as the sidecar has it: Kineto looks once a second
-WARMUP_NS: Final = 2 * SECOND_NS  # of CUPTI, as the sidecar asks for it wherever a device may be
+SPARE_NS: Final = SECOND_NS // 4
 STILL_MOVING_NS: Final = 10 * SECOND_NS
 DEFAULT_DURATION_NS: Final = 2 * SECOND_NS
 SHORTEST_DURATION_NS: Final = SECOND_NS // 100
 LONGEST_DURATION_NS: Final = 60 * SECOND_NS
 MAX_STEPS_PER_ITERATION: Final = 64
+MOST_LEAD_STEPS: Final = 100  # of what a sidecar says of its profiler
+MOST_LEAD_NS: Final = 60 * SECOND_NS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +135,27 @@ def _common_period(processes: Sequence[pb.Process]) -> int:
     return math.lcm(*(max(1, p.step.steps_per_iteration) for p in processes))
 
 
+def find_profiler(processes: Sequence[pb.Process]) -> ProfilerFacts:
+    """What the slowest of the ranks' profilers needs."""
+    found = [_read_profiler(p.profiler) if p.HasField("profiler") else KINETO for p in processes]
+    return ProfilerFacts(
+        name=found[0].name,
+        steps_before_first=max(f.steps_before_first for f in found),
+        warmup_ns=max(f.warmup_ns for f in found),
+        delivery_margin_ns=max(f.delivery_margin_ns for f in found),
+    )
+
+
+def _read_profiler(message: pb.Profiler) -> ProfilerFacts:
+    """A sidecar's word, within what is reasonable."""
+    return ProfilerFacts(
+        name=message.name,
+        steps_before_first=min(max(0, message.steps_before_first), MOST_LEAD_STEPS),
+        warmup_ns=min(max(0, message.warmup_ns), MOST_LEAD_NS),
+        delivery_margin_ns=min(max(0, message.delivery_margin_ns), MOST_LEAD_NS),
+    )
+
+
 def _step_ns(process: pb.Process) -> float:
     return process.step.iteration_ns / max(1, process.step.steps_per_iteration)
 
@@ -149,10 +174,11 @@ def _plan_step(processes: Sequence[pb.Process], window: Window, polled_ns: int, 
     )
     period = _common_period(processes)
     warmup_steps = (window.warmup_iterations or 0) * period
-    first = reached + warmup_steps + 2
+    lead_steps = find_profiler(processes).steps_before_first
+    first = reached + warmup_steps + lead_steps
     first += (1 - first) % period
     # A config must be there when its last step for that ends; the quickest rank says when that is.
-    last = first - 2 - warmup_steps
+    last = first - lead_steps - warmup_steps
     deliver_until = max(polled_ns, min(p.step.at_unix_ns + int((last - p.step.step) * _step_ns(p)) for p in processes))
     begins = deliver_until + int((warmup_steps + 1) * min(map(_step_ns, processes)))
     return Plan(
@@ -166,15 +192,16 @@ def _plan_step(processes: Sequence[pb.Process], window: Window, polled_ns: int, 
 
 
 def _plan_time(processes: Sequence[pb.Process], window: Window, polled_ns: int, obstacle: str) -> Plan:
-    warmup_ns = 0 if all(p.device_kind == "cpu" for p in processes) else WARMUP_NS
-    start = polled_ns + warmup_ns + TIME_LEAD_NS
+    profiler = find_profiler(processes)
+    warmup_ns = 0 if all(p.device_kind == "cpu" for p in processes) else profiler.warmup_ns
+    start = polled_ns + warmup_ns + profiler.delivery_margin_ns + SPARE_NS
     start = -(-start // 10**6) * 10**6
     duration_ns, reason = _choose_duration(processes, window)
     return Plan(
         mode="time",
         first_step=None,
         start_unix_ns=start,
-        deliver_until_unix_ns=start - warmup_ns - DELIVERY_MARGIN_NS,
+        deliver_until_unix_ns=start - warmup_ns - profiler.delivery_margin_ns,
         duration_ns=duration_ns,
         explanation=f"all begin at one time, not at one step, since {obstacle}; {reason}",
     )

@@ -146,6 +146,7 @@ def _check_processes(processes: Sequence[pb.Process]) -> None:
             if value < 0:
                 raise ProtocolError(f"process.{name}: must not be negative, got {value}")
         texts = [process.torch_version, process.python_version, process.device_kind, process.device_name]
+        texts += [process.profiler.name]
         _check_texts("process", texts, MAX_WORD)
         _make_printable(process, "torch_version", "python_version", "device_kind", "device_name")
 

@@ -227,3 +227,25 @@ def test_every_rank_can_be_told_in_time(ranks: list[pb.Process], window: Window)
         # Nor is it when the order's time is over, at the pace that it has.
         at_the_last = max(0, plan.deliver_until_unix_ns - step.at_unix_ns) / step_ns
         assert step.step + at_the_last <= last + 1e-6 * plan.first_step
+
+
+@pytest.mark.parametrize(
+    ("profiler", "lead_steps", "margin_ms"),
+    [
+        (None, 2, 1500),  # Kineto
+        (pb.Profiler(name="tiny"), 0, 0),
+        (pb.Profiler(name="slow", steps_before_first=5, delivery_margin_ns=3 * SECOND), 5, 3000),
+        (pb.Profiler(name="absurd", steps_before_first=1 << 30, delivery_margin_ns=1 << 60), 100, 60_000),
+    ],
+)
+def test_a_profiler_says_how_early_its_orders_must_be_there(
+    profiler: pb.Profiler | None, lead_steps: int, margin_ms: int
+) -> None:
+    process = rank(profiler=profiler)
+    by_step = make_plan([process], FIVE, NOW).first_step
+    assert by_step is not None
+    kinetos = make_plan([rank()], FIVE, NOW).first_step
+    assert kinetos is not None
+    assert by_step == kinetos - 2 + lead_steps
+    by_time = make_plan([process], Window(duration_millis=500), NOW)
+    assert by_time.start_unix_ns - by_time.deliver_until_unix_ns == margin_ms * MS
