@@ -26,12 +26,14 @@ from webui.conftest import make_ledger, put_ledger, request_document
 
 
 def fleet_query(**wanted: Any) -> FleetQuery:
-    usual: dict[str, Any] = dict.fromkeys(("namespace", "kind", "gpu", "finding", "label", "text", "after"), "")
+    usual: dict[str, Any] = dict.fromkeys(
+        ("cluster", "namespace", "kind", "gpu", "finding", "label", "text", "after"), ""
+    )
     return FleetQuery(**(usual | {"sort": "name", "limit": 50} | wanted))
 
 
 def request_query(**wanted: Any) -> RequestQuery:
-    usual: dict[str, Any] = dict.fromkeys(("namespace", "state", "host", "text", "after"), "")
+    usual: dict[str, Any] = dict.fromkeys(("cluster", "namespace", "state", "host", "text", "after"), "")
     return RequestQuery(**(usual | {"sort": "submitted", "limit": 50} | wanted))
 
 

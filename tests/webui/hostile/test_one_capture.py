@@ -25,7 +25,7 @@ class Killed(BaseException):
 
 def found(catalog: Catalog) -> dict[str, bool]:
     """Whether each request has its report."""
-    query = RequestQuery(namespace="", state="", host="", text="", sort="submitted", after="", limit=50)
+    query = RequestQuery(cluster="", namespace="", state="", host="", text="", sort="submitted", after="", limit=50)
     return {item.uid: item.has_report for item in catalog.requests(query, None).items}
 
 

@@ -28,11 +28,17 @@ log = logging.getLogger(__name__)
 
 
 class Catalog:
-    """The index of one store. Its methods block. With `prometheus` jobs of the day come from there."""
+    """The index of one store. Its methods block. With `prometheus` jobs of the day come from there.
 
-    def __init__(self, store: Store, engine: Engine, prometheus: Prometheus | None = None) -> None:
+    `cluster`: that of the reader, where several share the store.
+    """
+
+    def __init__(
+        self, store: Store, engine: Engine, prometheus: Prometheus | None = None, *, cluster: str = ""
+    ) -> None:
         self._store = store
         self._engine = engine
+        self._cluster = cluster
         self._turn = threading.Lock()
         self.looked_unix_ns = 0
         self.problem = "the store has not been looked at yet"
@@ -62,7 +68,7 @@ class Catalog:
     def fleet(self, query: FleetQuery, namespaces: Collection[str] | None) -> FleetPage:
         """One page of workloads."""
         with self._engine.connect() as connection:
-            return find_fleet(connection, query, namespaces)
+            return find_fleet(connection, query, namespaces, self._cluster)
 
     def workload(self, namespace: str, kind: str, name: str, *, after: str, limit: int) -> WorkloadPage | None:
         """The captures of one workload; None where there is none of this name."""
@@ -72,7 +78,7 @@ class Catalog:
     def requests(self, query: RequestQuery, namespaces: Collection[str] | None) -> RequestPage:
         """One page of the requests in these namespaces, None: in all."""
         with self._engine.connect() as connection:
-            return find_requests(connection, query, namespaces)
+            return find_requests(connection, query, namespaces, self._cluster)
 
     def request(self, namespace: str, uid: str) -> Entry | None:
         """One request; None where the catalog has none."""

@@ -83,7 +83,12 @@ def count_facets(
             values[row.facet].append(FacetValue(value=row.value, count=row.number))
         else:
             count = row.number
-    return Facets({name: sorted(each, key=_most_frequent_first)[:_MOST_FACETS] for name, each in values.items()}, count)
+    return Facets({name: most_frequent(each) for name, each in values.items()}, count)
+
+
+def most_frequent(values: Sequence[FacetValue]) -> list[FacetValue]:
+    """As many as are shown, the most frequent first."""
+    return sorted(values, key=lambda one: (-one.count, one.value))[:_MOST_FACETS]
 
 
 def _count_many(many: ManyValued, rows: FromClause | None, marks: Sequence[ColumnElement[bool]]) -> Any:
@@ -100,7 +105,3 @@ def _count_many(many: ManyValued, rows: FromClause | None, marks: Sequence[Colum
         .subquery()
     )
     return select(literal(many.name).label("facet"), counted.c.value, counted.c.number)
-
-
-def _most_frequent_first(one: FacetValue) -> tuple[int, str]:
-    return -one.count, one.value

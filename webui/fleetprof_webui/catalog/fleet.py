@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, exists, func, select
 
+from fleetprof_webui.catalog.clusters import count_clusters, is_of
 from fleetprof_webui.catalog.figures import known, read_figures
 from fleetprof_webui.catalog.filters import Conditions, ManyValued, contains, count_facets, permitted
 from fleetprof_webui.catalog.keyset import SortOrder
@@ -25,6 +26,7 @@ class FleetQuery:
     `finding`: the kind of the first one of its last report. `label`: `key=value` of its pods.
     """
 
+    cluster: str
     namespace: str
     kind: str
     gpu: str
@@ -36,10 +38,15 @@ class FleetQuery:
     limit: int
 
 
-def find_fleet(connection: Connection, query: FleetQuery, namespaces: Collection[str] | None) -> FleetPage:
-    """One page of workloads. Raises RequestRefused for a sort or a cursor that is not offered."""
+def find_fleet(
+    connection: Connection, query: FleetQuery, namespaces: Collection[str] | None, own_cluster: str
+) -> FleetPage:
+    """One page of workloads, of a reader in `own_cluster`.
+
+    Raises RequestRefused for a sort or a cursor that is not offered.
+    """
     order = SortOrder.parse(query.sort, FLEET_ORDERS)
-    base, own = _conditions(query, namespaces)
+    base, own = _conditions(query, namespaces, own_cluster)
     statement = order.page(select(workloads).where(*base.values(), *own.values()), workloads, query.after, query.limit)
     rows = connection.execute(statement).all()
     shown = rows[: query.limit]
@@ -59,7 +66,7 @@ def find_fleet(connection: Connection, query: FleetQuery, namespaces: Collection
             for row in shown
             if row.last_request_id in captures  # else it went between two statements
         ],
-        facets=FleetFacets(**facets.values),
+        facets=FleetFacets(cluster=count_clusters(connection, workloads, own_cluster, base, own), **facets.values),
         total=facets.total,
         next=order.cursor(shown[-1], shown[-1].id) if len(rows) > query.limit else None,
     )
@@ -86,7 +93,9 @@ def find_workload(
     )
 
 
-def _conditions(query: FleetQuery, namespaces: Collection[str] | None) -> tuple[Conditions, Conditions]:
+def _conditions(
+    query: FleetQuery, namespaces: Collection[str] | None, own_cluster: str
+) -> tuple[Conditions, Conditions]:
     """The conditions of no facet, and those of one, by its name."""
     base: dict[str, ColumnElement[bool]] = {}
     may = permitted(workloads.c.namespace, namespaces)
@@ -99,6 +108,8 @@ def _conditions(query: FleetQuery, namespaces: Collection[str] | None) -> tuple[
         for name, column in FLEET_FACETS.items()
         if getattr(query, name)
     }
+    if query.cluster:
+        own["cluster"] = is_of(workloads.c.namespace, query.cluster, own_cluster)
     if query.label:
         own["label"] = exists().where(labels.c.workload_id == workloads.c.id, labels.c.label == query.label)
     return base, own

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, or_, select
 
+from fleetprof_webui.catalog.clusters import count_clusters, is_of
 from fleetprof_webui.catalog.filters import Conditions, contains, count_facets, permitted
 from fleetprof_webui.catalog.keyset import SortOrder
 from fleetprof_webui.catalog.schema import REQUEST_ORDERS, ranks, requests, workloads
@@ -17,6 +18,7 @@ from fleetprof_webui.models.requests import RankCounts, Request, RequestFacets, 
 class RequestQuery:
     """A person's query of the requests; "" is no condition. `host`: where one of its ranks ran."""
 
+    cluster: str
     namespace: str
     state: str
     host: str
@@ -39,17 +41,22 @@ _FROM = requests.join(workloads, requests.c.workload_id == workloads.c.id)
 _COLUMNS = (*requests.c, workloads.c.kind.label("workload_kind"), workloads.c.name.label("workload_name"))
 
 
-def find_requests(connection: Connection, query: RequestQuery, namespaces: Collection[str] | None) -> RequestPage:
-    """One page of requests. Raises RequestRefused for a sort or a cursor that is not offered."""
+def find_requests(
+    connection: Connection, query: RequestQuery, namespaces: Collection[str] | None, own_cluster: str
+) -> RequestPage:
+    """One page of requests, of a reader in `own_cluster`.
+
+    Raises RequestRefused for a sort or a cursor that is not offered.
+    """
     order = SortOrder.parse(query.sort, REQUEST_ORDERS)
-    base, own = _conditions(query, namespaces)
+    base, own = _conditions(query, namespaces, own_cluster)
     statement = select(*_COLUMNS).select_from(_FROM).where(*base.values(), *own.values())
     rows = connection.execute(order.page(statement, requests, query.after, query.limit)).all()
     shown = rows[: query.limit]
     facets = count_facets(connection, requests, {"namespace": "namespace", "state": "state"}, base, own)
     return RequestPage(
         items=[_request(row) for row in shown],
-        facets=RequestFacets(**facets.values),
+        facets=RequestFacets(cluster=count_clusters(connection, requests, own_cluster, base, own), **facets.values),
         total=facets.total,
         next=order.cursor(shown[-1], shown[-1].id) if len(rows) > query.limit else None,
     )
@@ -62,7 +69,9 @@ def find_request(connection: Connection, namespace: str, uid: str) -> Entry | No
     return None if row is None else Entry(_request(row), row.report_version, row.problem)
 
 
-def _conditions(query: RequestQuery, namespaces: Collection[str] | None) -> tuple[Conditions, Conditions]:
+def _conditions(
+    query: RequestQuery, namespaces: Collection[str] | None, own_cluster: str
+) -> tuple[Conditions, Conditions]:
     """The conditions of no facet, and those of one, by its name."""
     base: dict[str, ColumnElement[bool]] = {}
     may = permitted(requests.c.namespace, namespaces)
@@ -76,6 +85,8 @@ def _conditions(query: RequestQuery, namespaces: Collection[str] | None) -> tupl
             contains(query.text, requests.c.name, requests.c.uid), requests.c.workload_id.in_(of_workload)
         )
     own = {name: requests.c[name] == getattr(query, name) for name in ("namespace", "state") if getattr(query, name)}
+    if query.cluster:
+        own["cluster"] = is_of(requests.c.namespace, query.cluster, own_cluster)
     return base, own
 
 

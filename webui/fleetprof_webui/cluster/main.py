@@ -40,7 +40,7 @@ async def serve(settings: Settings, store: Store) -> None:
     engine = await asyncio.to_thread(open_database, settings.catalog_url)
     api = KubernetesApi(settings.api_address, ca_file=settings.api_ca_file, token_file=settings.api_token_file)
     prometheus = Prometheus(settings.prometheus) if settings.prometheus is not None else None
-    catalog = Catalog(store, engine, prometheus)
+    catalog = Catalog(store, engine, prometheus, cluster=settings.cluster)
     site = make_site(settings, store, catalog, api, prometheus)
     servers = [
         _make_server(site.pages, settings.listen, _MOST_OF_PEOPLE),

@@ -73,8 +73,9 @@ class FacetValue(Model):
 
 
 class FleetFacets(Model):
-    """Values to filter by, the most frequent first, at most 50 each."""
+    """Values to filter by, the most frequent first, at most 50 each; `cluster` where several share the store."""
 
+    cluster: list[FacetValue]
     namespace: list[FacetValue]
     kind: list[FacetValue]
     gpu: list[FacetValue]

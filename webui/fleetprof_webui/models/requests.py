@@ -37,8 +37,9 @@ class Request(Model):
 
 
 class RequestFacets(Model):
-    """Values to filter by, the most frequent first, at most 50 each."""
+    """Values to filter by, the most frequent first, at most 50 each; `cluster` where several share the store."""
 
+    cluster: list[FacetValue]
     namespace: list[FacetValue]
     state: list[FacetValue]
 

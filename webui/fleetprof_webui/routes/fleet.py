@@ -19,6 +19,7 @@ router = APIRouter(tags=["fleet"])
 def list_fleet(
     service: CurrentService,
     viewer: CurrentViewer,
+    cluster: Filter = "",
     namespace: Filter = "",
     kind: Filter = "",
     gpu: Filter = "",
@@ -30,7 +31,7 @@ def list_fleet(
     limit: Limit = 50,
 ) -> Response:
     """Workloads with the headline figures of their last report; sort: last, busy, exposed, iteration, power, gain, …"""
-    query = FleetQuery(namespace, kind, gpu, finding, label, text, sort, after, limit)
+    query = FleetQuery(cluster, namespace, kind, gpu, finding, label, text, sort, after, limit)
     return answer(service.catalog.fleet(query, viewer.namespaces))
 
 

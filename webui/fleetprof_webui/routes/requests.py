@@ -32,6 +32,7 @@ router = APIRouter(tags=["requests"])
 def list_requests(
     service: CurrentService,
     viewer: CurrentViewer,
+    cluster: Filter = "",
     namespace: Filter = "",
     state: Filter = "",
     host: Filter = "",
@@ -41,7 +42,7 @@ def list_requests(
     limit: Limit = 50,
 ) -> Response:
     """ProfileRequests, the latest first; `host`: those with a rank that ran there."""
-    query = RequestQuery(namespace, state, host, text, sort, after, limit)
+    query = RequestQuery(cluster, namespace, state, host, text, sort, after, limit)
     return answer(service.catalog.requests(query, viewer.namespaces))
 
 

@@ -45,6 +45,7 @@ export function FleetPage() {
         row="workload"
         label="Workloads"
         facets={({ facets }) => [
+          { id: "cluster", name: "Cluster", values: facets.cluster, chosen: search.cluster },
           { id: "namespace", name: "Namespace", values: facets.namespace, chosen: search.namespace },
           { id: "kind", name: "Kind", values: facets.kind, chosen: search.kind },
           { id: "gpu", name: "GPU", values: facets.gpu, chosen: search.gpu },

@@ -51,6 +51,7 @@ export function RequestsPage() {
         label="Requests"
         facets={({ facets }) => [
           { id: "state", name: "State", values: facets.state, chosen: search.state },
+          { id: "cluster", name: "Cluster", values: facets.cluster, chosen: search.cluster },
           { id: "namespace", name: "Namespace", values: facets.namespace, chosen: search.namespace },
         ]}
         columns={columns}
