@@ -37,10 +37,6 @@ def _nothing(*_: Any, **__: Any) -> list[Any]:
     return []
 
 
-def _no_pairs(*_: Any, **__: Any) -> tuple[list[Any], dict[int, Any]]:
-    return [], {}
-
-
 def _none_of_all(*_: Any, **__: Any) -> None:
     return None
 
@@ -107,16 +103,15 @@ RULES: dict[str, VerdictRule] = {
     "three quarters of many": VerdictRule(_E, "spread_of_many", _plain_spread),
     "spread within all roles": VerdictRule(_E, "_deviation_within_roles", _zero),
     "late hosts": VerdictRule(_S, "find_late_hosts", _no_late_hosts),
-    "any rhythm": VerdictRule(_S, "add_rhythmic", _as_they_are),
+    "any rhythm": VerdictRule("search.beside_peers", "add_rhythmic", _as_they_are),
     "own time in a rhythm": VerdictRule(_R, "_find_late", lambda *_: iter(())),
     "blocked in a rhythm": VerdictRule(_R, "_find_blocked", lambda *_: iter(())),
     "a rhythm among strays": VerdictRule(_R, "_find_among_strays", _none_of_all),
     "most of a lateness in a rhythm": VerdictRule(_R, "_explains", _always),
-    "most often (sign)": VerdictRule(_S, "find_most_often", _nothing),
-    "loaders of all ranks": VerdictRule(_S, "find_slow_loaders", _no_pairs),
-    "the same kernels": VerdictRule(_S, "find_slow_devices", _no_pairs),
-    "more work": VerdictRule(_S, "weigh_work", _as_they_are),
-    "more work by operators": VerdictRule("causes.unequal_work", "find_more_work", _nothing),
+    "most often (sign)": VerdictRule("lateness.sign_test", "find_candidates", _nothing),
+    "loaders of all ranks": VerdictRule("causes.loaders", "find_candidates", _nothing),
+    "the same kernels": VerdictRule("search.same_kernels", "find_candidates", _nothing),
+    "more work by operators": VerdictRule("causes.unequal_work", "find_candidates", _nothing),
     "more work on a device": VerdictRule("causes.unequal_work", "find_more_on_device", _none_of_all),
     "worth of what comes and goes": VerdictRule("search.faults", "is_worth", _always),
     "who waits unseen": VerdictRule("search.readings", "_waits_are_missed", _never),

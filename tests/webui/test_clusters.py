@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from fleetprof_api import keys
 from fleetprof_store.clusters import ClustersStore
-from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import open_database
+from harness.memory_store import MemoryStore
 from webui.conftest import make_ledger, put_ledger, request_document
 from webui.test_catalog import fleet_names, fleet_query, request_query, request_uids
 

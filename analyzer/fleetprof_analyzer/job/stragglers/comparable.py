@@ -45,7 +45,7 @@ def choose_comparable(operations: Sequence[RankOperations]) -> tuple[list[RankOp
 def find_untold(
     table: OwnTime, matched: Matched, left_out: Sequence[Untold], missing: Sequence[int], *, links_judged: bool
 ) -> list[Untold]:
-    """What no verdict over these ranks can tell. `missing`: ranks without a trace."""
+    """Limits of any verdict over these ranks. `missing`: ranks without a trace."""
     found = list(left_out)
     if missing:
         found.append(NotCaptured(list(missing)))

@@ -14,8 +14,7 @@ from fleetprof_api.report.report import Rank
 from fleetprof_api.report.stragglers import Cause, LateHost, Straggler, Stragglers
 
 from fleetprof_analyzer.job.stragglers.judgement.judgement import Judgement
-from fleetprof_analyzer.job.stragglers.lateness.late_hosts import FEWEST_RANKS
-from fleetprof_analyzer.job.stragglers.thresholds import MOST
+from fleetprof_analyzer.job.stragglers.thresholds import MOST, SEVERAL
 
 _OF_RANKS: Final = ("straggler", "slow_link")
 """Verdicts that blame the ranks which they name; a heavy stage has more to do, wherever it runs."""
@@ -53,7 +52,7 @@ def _find_late(found: Stragglers, hosts: Mapping[int, str]) -> list[LateHost]:
         late.setdefault(one.host, []).append(one)
     whole = {
         host: ranks for host, ranks in late.items()
-        if host and len(ranks) >= max(FEWEST_RANKS, MOST * captured[host])
+        if host and len(ranks) >= max(SEVERAL, MOST * captured[host])
     }  # fmt: skip
     others = len(captured) - len(whole)
     if not others:

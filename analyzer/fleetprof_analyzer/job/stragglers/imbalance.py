@@ -154,7 +154,7 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
 
 
 def _lasting(own_ns: Int64s, cause: Cause) -> Floats:
-    """What each rank of a stage, shape (n, K), takes in most iterations if the stage is heavy by that cause.
+    """The time that each rank of a stage, shape (n, K), takes in most iterations if the stage is heavy by that cause.
 
     Pauses come and go, and any rank may have them in half of the iterations by chance: a slow host is always slow.
     """
@@ -182,7 +182,7 @@ def _levels(table: OwnTime, times_ns: Int64s) -> Floats:
 
 
 def _others_load_alike(table: OwnTime, here: Bools) -> bool:
-    """Whether the loaders of other stages are about as slow: those of all ranks are, then."""
+    """Tells whether the loaders of other stages are about as slow: those of all ranks are, then."""
     loading = loading_ns(table).mean(axis=1)
     return float(loading[~here].max()) >= HALF * float(loading[here].mean())
 
@@ -195,7 +195,7 @@ def medians_by(values: Int64s, owner: Int64s) -> Int64s:
 
 
 def _is_of_several(own_ns: Int64s) -> bool:
-    """Whether no rank and no iteration alone loses most of what is lost to times beyond what is usual for a rank."""
+    """Tells if no rank and no iteration alone loses most of what is lost to times beyond what is usual for a rank."""
     above = np.maximum(own_ns - np.quantile(own_ns, USUAL, axis=1)[:, None], 0)
     lost, rank = above.max(axis=0), above.argmax(axis=0)
     of_rank = np.bincount(rank, lost, len(above))
@@ -235,13 +235,13 @@ def _find_moving(replay: Replay, table: OwnTime, *, on_host: bool) -> Cause | No
 
 
 def _all_alike(table: OwnTime) -> bool:
-    """Whether the ranks of each role are known to have had tensors of the same sizes."""
+    """Tells whether the ranks of each role are known to have had tensors of the same sizes."""
     roles = [np.flatnonzero(table.role == role).tolist() for role in np.unique(table.role)]
     return bool(table.operators) and all(all_alike([table.operators[rank] for rank in role]) for role in roles)
 
 
 def _explained_by_waits(table: OwnTime, values: Int64s) -> float | None:
-    """How much of what moves goes with the ranks' waits for a core (r²); None where these were not sampled."""
+    """The share of what moves that goes with the ranks' waits for a core (r²); None where these were not sampled."""
     known = table.sampled()
     if known is None or table.waited_ns.shape != values.shape:
         return None

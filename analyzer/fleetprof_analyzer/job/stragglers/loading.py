@@ -1,4 +1,4 @@
-"""What a job would save if no rank waited for a batch: loaders that are slow on all ranks are nobody's fault.
+"""The saving of a job if no rank waited for a batch: loaders that are slow on all ranks are nobody's fault.
 
 The devices' idle time shows a part of it only: one rank's late batch lets the others wait in a collective.
 Guarantees: pure; no gain where the replay does not reproduce the measured time.

@@ -1,4 +1,4 @@
-"""Whether the hosts of CPU-only ranks pause in turns: checkpoints, logging, evaluation, now on one and now on another.
+"""Tells if the hosts of CPU-only ranks pause in turns: checkpoints, logging, evaluation, now on one and now on another.
 
 On a full machine every thread is held up now and then, and not only where it waits for a core. A program's own pause
 comes again, and comes in one line of its code. Guarantees: pure; where threads were not sampled, what no operator
@@ -13,21 +13,19 @@ from fleetprof_analyzer.job.stragglers.lateness.movement import explained_share,
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.place import positions_of
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
-from fleetprof_analyzer.job.stragglers.thresholds import FEW_ITERATIONS, HALF, USUAL
+from fleetprof_analyzer.job.stragglers.thresholds import FEW_ITERATIONS, HALF, SEVERAL, USUAL
 from fleetprof_analyzer.rank.host.by_iteration import find_late_place
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _LEAST_RESTLESS: Final = 0.15  # of the own time; threads that share cores run restlessly without a reason of their own
 _LONG: Final = 2.0  # over what the rank does besides
-_LEAST_LONG: Final = 2
 _LEAST_OFTEN: Final = 0.125  # of the iterations
-_FEWEST_RANKS: Final = 2  # what one rank does by itself does not move
 # A place needs a quarter of the time that it is to explain: so of pauses one line has half.
 _TWICE: Final = 2
 
 
 def pauses_move(replay: Replay, table: OwnTime) -> bool:
-    """Whether what the threads run moves, or ranks pause again and again, each in a line of code.
+    """Tells whether what the threads run moves, or ranks pause again and again, each in a line of code.
 
     Half of the ranks, and two at the least.
     """
@@ -36,7 +34,7 @@ def pauses_move(replay: Replay, table: OwnTime) -> bool:
     pauses, long = find_pauses(table)
     again = np.flatnonzero(come_again(table, long)).tolist()
     shown = [rank for rank in again if _in_one_line(replay, rank, long[rank], pauses[rank])]
-    return len(shown) >= max(HALF * len(long), _FEWEST_RANKS)
+    return len(shown) >= max(HALF * len(long), SEVERAL)
 
 
 def find_pauses(table: OwnTime) -> tuple[Int64s, Bools]:
@@ -66,11 +64,11 @@ def come_again(table: OwnTime, long: Bools) -> Bools:
     """The ranks that have long pauses often enough, of the iterations that were sampled, shape (R,)."""
     known = _sampled(table)
     sampled = np.full(len(long), long.shape[1]) if known is None else known.sum(axis=1)
-    return np.asarray(long.sum(axis=1) >= np.maximum(_LEAST_LONG, _LEAST_OFTEN * sampled))
+    return np.asarray(long.sum(axis=1) >= np.maximum(SEVERAL, _LEAST_OFTEN * sampled))
 
 
 def runs_move(table: OwnTime) -> bool:
-    """Whether the threads run now longer and now shorter, and that is what moves their own time."""
+    """Tells whether the threads run now longer and now shorter, and that is what moves their own time."""
     known = table.sampled()
     if known is None or table.ran_ns.shape != table.own_ns.shape:
         return False
@@ -88,7 +86,7 @@ def _sampled(table: OwnTime) -> Bools | None:
 
 
 def _in_one_line(replay: Replay, rank: int, long: Bools, pauses_ns: Int64s) -> bool:
-    """Whether the rank is in some line for half of what its long pauses have beyond its other iterations.
+    """Tells whether the rank is in some line for half of what its long pauses have beyond its other iterations.
 
     True where it has no samples to tell.
     """

@@ -16,6 +16,7 @@ from fleetprof_analyzer.job.stragglers.causes.explanation import (
     explain_work,
 )
 from fleetprof_analyzer.job.stragglers.imbalance import Imbalance
+from fleetprof_analyzer.job.stragglers.lateness.candidate import FoundBy, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.network import Links
 from fleetprof_analyzer.job.stragglers.place import ON_HOST, find_place
@@ -30,13 +31,13 @@ def describe_fault(replay: Replay, table: OwnTime, fault: Fault) -> Straggler:
     """A rank that is late by itself, with its cause and where that lies."""
     rank = fault.candidate.rank
     on_gpu = replay.matched.ranks[rank].kind == "gpu"
-    if fault.candidate.by == "kernels":
+    if fault.candidate.by == FoundBy.KERNELS:
         found = explain_device(table, fault.candidate)
-    elif fault.candidate.by == "loader":
+    elif fault.candidate.by == FoundBy.LOADER:
         found = explain_loader(table, fault.candidate)
-    elif fault.candidate.by == "work":
+    elif fault.candidate.by == FoundBy.WORK:
         found = explain_work(table, fault.candidate)
-    elif fault.candidate.by == "operators":
+    elif fault.candidate.by == FoundBy.OPERATORS:
         found = explain_operators(table, fault.candidate)
     else:
         found = explain(table, fault.candidate, on_gpu=on_gpu, indices=replay.matched.iterations)
@@ -48,7 +49,7 @@ def describe_fault(replay: Replay, table: OwnTime, fault: Fault) -> Straggler:
         evidence=found.evidence,
         gain=max(fault.gain, 0.0),
         gain_alone=max(fault.gain_alone, 0.0),
-        pattern="persistent" if fault.candidate.pattern == "persistent" else "intermittent",
+        pattern="persistent" if fault.candidate.pattern == LatePattern.PERSISTENT else "intermittent",
         every=found.every,
         peers=fault.peers,
     )

@@ -19,7 +19,7 @@ _MOST_PEERS: Final = 64
 
 
 def find_place(replay: Replay, table: OwnTime, fault: Fault) -> PlaceInCode | None:
-    """Where the candidate is in its late iterations, beyond its peers; beyond all other ranks where it has none."""
+    """The line of the candidate in its late iterations, beyond its peers; beyond all other ranks where it has none."""
     rank, late = fault.candidate.rank, np.flatnonzero(fault.candidate.iterations)
     peers = table.peers(rank)
     others = peers if len(peers) else np.delete(np.arange(len(replay.matched.ranks)), rank)

@@ -1,4 +1,4 @@
-"""Where nobody is named: who may be late all the same, and how small a fault would have shown.
+"""Candidates where nobody is named: who may be late all the same, and how small a fault would have shown.
 
 Guarantees: pure; an absence is not stated where noise leaves it open.
 """
@@ -23,7 +23,7 @@ _MOST_ITERATIONS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """What the iterations at hand leave open; ranks are positions.
+    """The faults that the iterations at hand leave open; ranks are positions.
 
     `candidate` stands out so far that noise alone seldom does it; `hidden` only most, where noise would hide a large
     fault.
@@ -37,7 +37,7 @@ class Power:
 
     @property
     def hides_all(self) -> bool:
-        """Whether noise would hide even a large fault, so that nobody may be said to be late or not."""
+        """Tells whether noise would hide even a large fault, so that nobody may be said to be late or not."""
         return self.smallest_gain is not None and self.smallest_gain >= _LARGE_GAIN
 
 
@@ -74,7 +74,7 @@ def find_power(table: OwnTime, iteration_ns: float, least_gain: float, cleared: 
 
 
 def _count_iterations(margins: Margins, least: Floats, floor_ns: float) -> int | None:
-    """How many iterations would show a rank that takes `floor_ns` beyond its peers; None where a thousand would not."""
+    """The iterations that would show a rank that takes `floor_ns` beyond its peers; None where a thousand would not."""
     needed = margins.iterations
     while margins.after(needed).smallest_told_ns(least) > floor_ns:
         needed = max(needed + 1, round(1.05 * needed))

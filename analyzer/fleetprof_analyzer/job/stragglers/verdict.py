@@ -36,7 +36,7 @@ from fleetprof_analyzer.job.stragglers.judgement.reasons import (
     UnsureTurns,
 )
 from fleetprof_analyzer.job.stragglers.judgement.untold import OperationsLost, Untold
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.loading import measure_loading_gain
 from fleetprof_analyzer.job.stragglers.missing import find_missing
@@ -51,8 +51,8 @@ from fleetprof_analyzer.job.stragglers.replay.partners.periods import agree_on_p
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.search.faults import Judged, judge, least_joint_gain
 from fleetprof_analyzer.job.stragglers.search.groups import find_groups
-from fleetprof_analyzer.job.stragglers.search.readings import FAITHFUL, Agreed, read_hosts
-from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, HALF
+from fleetprof_analyzer.job.stragglers.search.readings import Agreed, read_hosts
+from fleetprof_analyzer.job.stragglers.thresholds import FAITHFUL, FEWEST, HALF
 from fleetprof_analyzer.job.stragglers.undecided import Power, find_power
 from fleetprof_analyzer.rank.communication.operations import KINDS, RankOperations, UnreadableOperations, decode
 
@@ -259,7 +259,7 @@ def _report(agreed: Agreed, left_out: list[Untold], missing: list[int]) -> Judge
 
 
 def _transfer_share(replay: Replay) -> float | None:
-    """What of the ranks' time in collectives is transfer: the shortest duration of each one."""
+    """The part of the ranks' time in collectives that is transfer: the shortest duration of each one."""
     inside = replay.iteration >= 0
     total = int(replay.duration_ns[inside].sum())
     return float(replay.transfer_ns[replay.layout.collective[inside]].sum() / total) if total else None
@@ -277,7 +277,7 @@ def _clocks(matched: Matched) -> ClockAlignment:
 
 
 def _power(replay: Replay, table: OwnTime, judged: Judged) -> Power:
-    """What noise leaves open; a rank whose own time costs nothing in the replay is no candidate."""
+    """The candidates that noise leaves open; a rank whose own time costs nothing in the replay is no candidate."""
     cleared = {fault.candidate.rank for fault in judged.others}
     count = max(len(replay.matched.iterations), 1)
     iteration_ns = float(replay.run([replay.as_measured()]).total_ns[0]) / count
@@ -287,8 +287,8 @@ def _power(replay: Replay, table: OwnTime, judged: Judged) -> Power:
     def confirm(suspect: Undecided | None) -> Undecided | None:
         if suspect is None:
             return None
-        whole = Candidate(suspect.rank, "persistent", suspect.gain, np.ones(count, np.bool_))
-        if judge(replay, table, [whole], {}).joint_gain < least_gain:
+        whole = Candidate(suspect.rank, LatePattern.PERSISTENT, suspect.gain, np.ones(count, np.bool_))
+        if judge(replay, table, [whole]).joint_gain < least_gain:
             return None
         return msgspec.structs.replace(suspect, rank=rank_of(replay, suspect.rank))
 

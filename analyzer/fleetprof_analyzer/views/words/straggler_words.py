@@ -9,6 +9,7 @@ from typing import Final
 from fleetprof_api.report.stragglers import Evidence, Straggler, Stragglers
 
 from fleetprof_analyzer.findings.exposed_communication import say_bubbles
+from fleetprof_analyzer.job.stragglers.thresholds import FAITHFUL
 from fleetprof_analyzer.views.text import capital, duration, percent, plain
 from fleetprof_analyzer.views.words.code_words import in_brackets
 from fleetprof_analyzer.views.words.floor_words import say_floor
@@ -16,7 +17,6 @@ from fleetprof_analyzer.views.words.floor_words import say_floor
 _MOST_LISTED: Final = 16
 _MOST_OF_NAME: Final = 30
 _HIDDEN: Final = 0.005
-_FAITHFUL: Final = 0.03
 CAUSES: Final[dict[str, str]] = {
     "data_loading": "data loading",
     "host": "host code",
@@ -115,7 +115,7 @@ def gain(one: Straggler) -> str:
 
 
 def notes(found: Stragglers) -> list[str]:
-    """What a pipeline's schedule costs, and what limits the section: what cannot be told, and how rough it is."""
+    """The cost of a pipeline's schedule, and what limits the section: what cannot be told, and how rough it is."""
     sentences = [f"{text}." for text in found.unidentifiable]
     if found.pipeline is not None:
         sentences.insert(0, f"{capital(say_bubbles(found.pipeline))}.")
@@ -127,7 +127,7 @@ def notes(found: Stragglers) -> list[str]:
 
 
 def _say_rough(fidelity: float) -> str:
-    if abs(fidelity - 1) <= _FAITHFUL:
+    if abs(fidelity - 1) <= FAITHFUL:
         return "Launches were not recorded, and a gap of a device may be its host's work or a wait"
     off = percent(abs(100 * (fidelity - 1)))
     return f"The replayed window is {off} {'longer' if fidelity > 1 else 'shorter'}"

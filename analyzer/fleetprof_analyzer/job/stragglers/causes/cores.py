@@ -1,4 +1,4 @@
-"""Whether a rank is late because it waits for a core: other processes on it, too many threads, a quota.
+"""Tells whether a rank is late because it waits for a core: other processes on it, too many threads, a quota.
 
 Guarantees: pure; says yes only where waits hold half of the excess, or without samples all runs of the operators are
 longer while their medians are not. What a rank waits longer because it has more to do is no wait of others' making.
@@ -11,7 +11,7 @@ from fleetprof_api.report.stragglers import Evidence
 
 from fleetprof_analyzer.job.stragglers.causes.operators import measure_stretch
 from fleetprof_analyzer.job.stragglers.causes.peers import excess
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.thresholds import CLEARLY, HALF
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
@@ -22,12 +22,12 @@ _LEAST_STRETCH: Final = 0.3  # of the peers' operators
 
 
 def find_contention(table: OwnTime, candidate: Candidate, total: float, operators: float) -> list[Evidence] | None:
-    """What shows that the rank waits for a core; None where nothing does.
+    """Evidence that the rank waits for a core; None where nothing does.
 
     `total`: the excess of its own time, `operators`: the part of it inside operators, both ns per iteration.
     """
     waits = table.cores[candidate.rank] if table.cores else CoreWaits()
-    center = np.median if candidate.pattern == "persistent" else np.mean
+    center = np.median if candidate.pattern == LatePattern.PERSISTENT else np.mean
     waited, usually_waited = excess(table, candidate, table.waited_ns, center)
     ran, usually_ran = excess(table, candidate, table.ran_ns, center)
     evidence = _describe(table, candidate, waits)
@@ -50,7 +50,7 @@ def find_contention(table: OwnTime, candidate: Candidate, total: float, operator
 
 
 def _held_up(table: OwnTime, candidate: Candidate, waits: CoreWaits) -> list[Evidence]:
-    """What shows without samples of the thread that it lacks a core; empty where nothing does.
+    """Evidence without samples of the thread that it lacks a core; empty where nothing does.
 
     The host's cores are all busy, and the operators take much longer while their medians are as everywhere: what takes
     the core away lengthens a few runs of each. Neither more work nor a slow core does that.

@@ -1,4 +1,4 @@
-"""Whether a slow device is throttled: by its sampled clock, or because it is slow in parts of the window only.
+"""Tells whether a slow device is throttled: by its sampled clock, or because it is slow in parts of the window only.
 
 Guarantees: pure; a clock that was not sampled is never blamed.
 """
@@ -10,17 +10,16 @@ from typing import Final
 import numpy as np
 from fleetprof_api.report.stragglers import Evidence
 
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.outliers import binomial_tail
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.search.same_kernels import Kernels, compare_speed, given_work_ns
-from fleetprof_analyzer.job.stragglers.thresholds import FEW_RANKS, HALF, RARE, SIGMA, USUAL
+from fleetprof_analyzer.job.stragglers.thresholds import FEW_RANKS, HALF, RARE, SEVERAL, SIGMA, USUAL
 from fleetprof_analyzer.trace.trace import Bools
 
 _SLOWER_CLOCK: Final = 0.97
 _LEAST_AT_SPEED: Final = 0.1  # of what it took
 _CLEAR_SHARE: Final = 0.9
-LEAST_GONE: Final = 2
 NOTHING_LEFT: Final = 0.05  # of what is usual for the late iterations
 
 
@@ -74,7 +73,7 @@ def time_by_slowness(busy_ns: Floats, slowness: Floats) -> Floats:
 
 
 def comes_and_goes(excess: Floats, candidate: Candidate, *, beside_peers: bool, noise: float = 0.0) -> bool:
-    """Whether a device was slow in one part of the window, or clearly either slow or not: clocks, not the chip.
+    """Tells whether a device was slow in one part of the window, or clearly either slow or not: clocks, not the chip.
 
     `beside_peers`: `excess`, shape (K,), is that over them. Then one iteration tells in which nothing is left of it.
     `noise`: its deviation without a fault. Where that makes so many iterations of a slow device fast, they say nothing.
@@ -92,7 +91,7 @@ def comes_and_goes(excess: Floats, candidate: Candidate, *, beside_peers: bool, 
     edges = int(np.abs(np.diff(slow.astype(np.int8))).sum())
     # The first iteration lies at the window's edge.
     is_gone = beside_peers and bool((np.abs(excess[1:]) < NOTHING_LEFT * high).any())
-    goes = is_gone or fast.sum() >= LEAST_GONE
+    goes = is_gone or fast.sum() >= SEVERAL
     return bool(goes and (edges <= 2 or (fast | slow).mean() >= _CLEAR_SHARE))
 
 

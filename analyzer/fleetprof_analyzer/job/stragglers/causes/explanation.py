@@ -34,7 +34,7 @@ from fleetprof_analyzer.job.stragglers.causes.unequal_work import (
     find_more_on_device,
     runs_more,
 )
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.thresholds import HALF, SAME_COUNT
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
@@ -121,7 +121,7 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     peers = table.peers(rank)
 
     def usual_of(values: Floats) -> Floats:
-        """What is usual: the median of the peers, or of the rank's other iterations."""
+        """The usual values: the median of the peers, or of the rank's other iterations."""
         if len(peers):
             return np.asarray(np.median(values[peers], axis=0))
         return np.full(values.shape[1], np.median(values[rank]))
@@ -129,7 +129,7 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     own = {name: table.parts_ns[name].astype(np.float64) for name in PARTS}
     usual = {name: usual_of(values) for name, values in own.items()}
     # One long pause of a full machine outweighs what is late in every iteration in the mean, not in the median.
-    center = np.median if candidate.pattern == "persistent" and not on_gpu else np.mean
+    center = np.median if candidate.pattern == LatePattern.PERSISTENT and not on_gpu else np.mean
     mine = {name: float(center(values[rank][late])) for name, values in own.items()}
     theirs = {name: float(center(usual[name][late])) for name in own}
     excess = {name: mine[name] - theirs[name] for name in own}
@@ -157,7 +157,7 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
     )  # fmt: skip
     operators = 0.0 if on_gpu else max(excess["busy"], 0.0)
     host = max(excess["host"], 0.0) + max(excess["collection"], 0.0) + operators
-    every = find_rhythm(late, indices) if candidate.pattern == "intermittent" else None
+    every = find_rhythm(late, indices) if candidate.pattern == LatePattern.INTERMITTENT else None
     if every:
         evidence.append(Evidence(measure="distance of the late iterations", value=every, usual=0, unit="iterations"))
     cause: Cause = "mixed"
@@ -174,13 +174,13 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
             slowness, candidate, beside_peers=len(peers) > 0, noise=measure_noise(table, rank)
         )
         cause = "throttling" if throttled else "slow_gpu"
-    if candidate.pattern == "intermittent":
+    if candidate.pattern == LatePattern.INTERMITTENT:
         evidence = [_of_late_iterations(one) for one in evidence]
     return Explained(cause, evidence, every or 0)
 
 
 def _of_late_iterations(one: Evidence) -> Evidence:
-    """What is a mean over the late iterations alone says so; operators are compared over all of them."""
+    """Marks evidence that is a mean over the late iterations alone says so; operators are compared over all of them."""
     if one.unit != _PER_ITERATION or one.measure.startswith("operator "):
         return one
     return msgspec.structs.replace(one, unit="ns per late iteration")
@@ -219,11 +219,11 @@ def _explain_host(
 
 
 def _has_more_work(table: OwnTime, candidate: Candidate, work: OperatorWork, host: float, *, on_gpu: bool) -> bool:
-    """Whether the rank has more to do in all iterations, worth enough of its excess on the host, ns per iteration.
+    """Tells if the rank has more to do in all iterations, worth enough of its excess on the host, ns per iteration.
 
     Beside a device operators take what launching and waiting takes, however much work they are given.
     """
-    if on_gpu or candidate.pattern != "persistent" or not work.is_more:
+    if on_gpu or candidate.pattern != LatePattern.PERSISTENT or not work.is_more:
         return False
     if work.sizes is None and not runs_more(table, candidate.rank, work.more_ns / max(work.usual_ns, 1.0)):
         return False

@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, least_z
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, FoundBy, LatePattern
+from fleetprof_analyzer.job.stragglers.lateness.excess import least_z
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, LEAST, MOST, SIGMA
@@ -18,12 +19,12 @@ _LEAST_SPREAD: Final = 0.1  # of what loading takes on the others: their stages 
 
 
 def loading_ns(table: OwnTime) -> Int64s:
-    """What each rank's host spent on data loading, shape (R, K); where hosts are not followed what its chain did."""
+    """The time of data loading on each rank's host, shape (R, K); where hosts are not followed, on its chain."""
     return table.host_parts_ns["data"] if table.host_ns.any() else table.parts_ns["data"]
 
 
 def can_compare_loaders(table: OwnTime) -> bool:
-    """Whether enough ranks load data to tell who is slow at it."""
+    """Tells whether enough ranks load data to tell who is slow at it."""
     return int(_load(table).sum()) > FEWEST
 
 
@@ -31,12 +32,11 @@ def _load(table: OwnTime) -> Bools:
     return np.asarray((loading_ns(table) > 0).mean(axis=1) >= MOST)
 
 
-def find_slow_loaders(replay: Replay, table: OwnTime) -> tuple[list[Candidate], dict[int, tuple[Int64s, Int64s]]]:
-    """(candidates among the ranks without peers, their own work and host's time with loading as short as usual)."""
+def find_candidates(replay: Replay, table: OwnTime) -> list[Candidate]:
+    """Candidates among the ranks without peers, mended with loading as short as usual."""
     loading, hosts = loading_ns(table), table.host_ns.any()
     usual, loads = np.median(loading, axis=1), _load(table)
     found: list[Candidate] = []
-    wanted: dict[int, tuple[Int64s, Int64s]] = {}
     for rank in np.flatnonzero(loads):
         others = np.flatnonzero(loads)
         others = others[others != rank]
@@ -49,9 +49,10 @@ def find_slow_loaders(replay: Replay, table: OwnTime) -> tuple[list[Candidate], 
         late = above > max(LEAST * own, least_z(len(others)) * spread)
         if late.mean() < MOST:
             continue
-        found.append(Candidate(int(rank), "persistent", float(np.median(above)) / own, late, by="loader"))
-        wanted[int(rank)] = _with_loading(replay, int(rank), middle / float(usual[rank]), bool(hosts))
-    return found, wanted
+        mended = _with_loading(replay, int(rank), middle / float(usual[rank]), bool(hosts))
+        share = float(np.median(above)) / own
+        found.append(Candidate(int(rank), LatePattern.PERSISTENT, share, late, FoundBy.LOADER, mended))
+    return found
 
 
 def _with_loading(replay: Replay, rank: int, factor: float, hosts: bool) -> tuple[Int64s, Int64s]:

@@ -1,4 +1,4 @@
-"""What a rank's operators say beside its peers': more work, a core that others use, or operators that peers do not run.
+"""Evidence of a rank's operators beside its peers': more work, a core that others use, operators that peers do not run.
 
 The median of an operator's name stands for its work: what takes the core away lengthens a few runs of it, more work all
 of them. Operators of the model's parameters (the optimizer's, gradient buckets') have the same to do whatever the
@@ -46,7 +46,7 @@ class OperatorWork:
 
     @property
     def is_more(self) -> bool:
-        """Whether it was given more to do of the same, and is not just slower."""
+        """Tells whether it was given more to do of the same, and is not just slower."""
         if self.sizes is not None:
             return bool(self.sizes.larger)
         return self.batch - 1 >= MUCH_MORE and self.parameters - 1 <= _MOST_OF_PARAMETERS * (self.batch - 1)
@@ -114,7 +114,7 @@ def measure_stretch(mine: Sequence[OperatorUse], peers: Sequence[Sequence[Operat
 
 
 def _weighted_median(pairs: list[tuple[float, float]]) -> float:
-    """Of (value, weight), at least one."""
+    """The weighted median of (value, weight), at least one."""
     ordered = sorted(pairs)
     half, reached = sum(weight for _, weight in ordered) / 2, 0.0
     for value, weight in ordered:
@@ -140,7 +140,7 @@ class Exceeding:
 
     @property
     def more_ns(self) -> float:
-        """What it takes longer."""
+        """The time that it takes longer."""
         return self.time_ns - self.usual_ns
 
 

@@ -1,4 +1,4 @@
-"""Whether it is the garbage collector that pauses a rank.
+"""Tells whether it is the garbage collector that pauses a rank.
 
 Guarantees: pure; it is named for its own frames or marks. Where nothing listened to the collector, it is named for
 silences that come and go while operators take as long as elsewhere; who samples the thread listens to it as well.
@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 from fleetprof_api.report.stragglers import Evidence
 
-from fleetprof_analyzer.job.stragglers.causes.devices import LEAST_GONE, NOTHING_LEFT
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.causes.devices import NOTHING_LEFT
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
-from fleetprof_analyzer.job.stragglers.thresholds import HALF, MOST, USUAL
+from fleetprof_analyzer.job.stragglers.thresholds import HALF, MOST, SEVERAL, USUAL
 
 _SLOWED_SHARE: Final = 0.15
 
@@ -20,7 +20,7 @@ _SLOWED_SHARE: Final = 0.15
 def find_collections(
     table: OwnTime, candidate: Candidate, collection: float, operators: float, host: float
 ) -> Evidence | None:
-    """What shows that the garbage collector pauses the rank; ns per iteration of excess in its frames, in operators,
+    """Evidence that the garbage collector pauses the rank; ns per iteration of excess in its frames, in operators,
     and in all that the host does.
 
     A collection leaves the operators around it as they are. Where they take longer too, the silences are the core's.
@@ -33,7 +33,7 @@ def find_collections(
     pause = float(table.pause_ns[rank][late].mean())
     quiet = float(table.quiet_ns[rank][late].mean())
     pauses = table.pause_ns[rank]
-    goes = candidate.pattern == "intermittent" or int((pauses < USUAL * pause).sum()) >= LEAST_GONE
+    goes = candidate.pattern == LatePattern.INTERMITTENT or int((pauses < USUAL * pause).sum()) >= SEVERAL
     goes = goes or bool((pauses[1:] < NOTHING_LEFT * pause).any())
     if goes and pause >= HALF * host and quiet >= MOST * pause:
         return Evidence(
@@ -44,7 +44,7 @@ def find_collections(
 
 
 def _is_heard(table: OwnTime, candidate: Candidate) -> bool:
-    """Whether the agent sampled the rank's thread in most late iterations: no run of the collector escapes it then."""
+    """Tells if the agent sampled the rank's thread in most late iterations: no run of the collector escapes it then."""
     if table.ran_ns.shape != table.own_ns.shape:
         return False
     sampled = np.isfinite(table.ran_ns[candidate.rank][candidate.iterations])

@@ -1,4 +1,4 @@
-"""What is usual beside a candidate: its peers in the same iterations, or its own other iterations.
+"""The usual values beside a candidate: its peers in the same iterations, or its own other iterations.
 
 Guarantees: pure; nan where nobody says.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 
 

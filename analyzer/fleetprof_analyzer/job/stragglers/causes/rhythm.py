@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, relative_excess
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, FoundBy, LatePattern
+from fleetprof_analyzer.job.stragglers.lateness.excess import relative_excess
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime, among_all
 from fleetprof_analyzer.job.stragglers.thresholds import CLEARLY, FEWEST, HALF, LEAST_ON_HOST, RARE
 from fleetprof_analyzer.trace.trace import Bools
@@ -59,9 +60,9 @@ def add_rhythmic(table: OwnTime, candidates: list[Candidate], numbers: list[int]
 
 
 def _explains(rhythmic: Candidate, candidate: Candidate) -> bool:
-    """Whether pauses in a rhythm are most of what the rank is late by, which may pause and be late all the time."""
-    if candidate.by != "peers" or candidate.pattern != "persistent":
-        return candidate.by == "peers"
+    """Tells if pauses in a rhythm are most of what the rank is late by, which may pause and be late all the time."""
+    if candidate.by != FoundBy.PEERS or candidate.pattern != LatePattern.PERSISTENT:
+        return candidate.by == FoundBy.PEERS
     late, paused = (one.excess * int(one.iterations.sum()) for one in (candidate, rhythmic))
     return paused >= HALF * late
 
@@ -73,7 +74,7 @@ def _find_late(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, C
         found = _find_outstanding(excess, rank, numbers)
         if found is not None:
             every, late = found
-            yield rank, every, Candidate(rank, "intermittent", float(excess[rank][late].mean()), late)
+            yield rank, every, Candidate(rank, LatePattern.INTERMITTENT, float(excess[rank][late].mean()), late)
 
 
 def _find_blocked(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, Candidate]]:
@@ -89,7 +90,7 @@ def _find_blocked(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int
             continue
         every, late = found
         mean = float(excess[rank][late].mean())
-        yield rank, every, Candidate(rank, "intermittent", mean, among_all(late, known), by="blocked")
+        yield rank, every, Candidate(rank, LatePattern.INTERMITTENT, mean, among_all(late, known), by=FoundBy.BLOCKED)
 
 
 def _find_outstanding(excess: Floats, rank: int, numbers: list[int]) -> tuple[int, Bools] | None:

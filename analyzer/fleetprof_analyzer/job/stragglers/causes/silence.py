@@ -57,7 +57,7 @@ def _at(late: Straggler, place: PlaceInCode | None) -> Straggler:
 
 
 def _silences(rank: Rank) -> dict[tuple[str, str], float]:
-    """What lies around each silence -> ns per iteration."""
+    """The operators around each silence -> ns per iteration."""
     if rank.stages is None or not rank.stages.iterations:
         return {}
     return {_pair(one): one.time_ns / rank.stages.iterations for one in rank.stages.silences}

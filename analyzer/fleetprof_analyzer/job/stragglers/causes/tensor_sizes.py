@@ -1,4 +1,4 @@
-"""Whether a rank's operators were given larger tensors than those of its peers, where traces say their inputs.
+"""Tells whether a rank's operators were given larger tensors than those of its peers, where traces say their inputs.
 
 Sizes are exact where durations are noise: they say who has more to do, and that nobody has. Only operators that all run
 equally often count, and an operator is as much larger as the input that grew most, so that weights hide no batch.
@@ -12,11 +12,10 @@ from typing import Final
 
 from fleetprof_api.report.stragglers import Evidence
 
-from fleetprof_analyzer.job.stragglers.thresholds import MUCH_MORE, SAME_COUNT, SAME_SIZE
+from fleetprof_analyzer.job.stragglers.thresholds import HALF, MUCH_MORE, SAME_COUNT, SAME_SIZE
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 
 MOST_SHOWN: Final = 3
-_LEAST_TOLD: Final = 0.5  # of what the operators of the batch take
 _MOST_SHAPE_CHARACTERS: Final = 80
 
 
@@ -44,7 +43,7 @@ class Sizes:
 
     @property
     def is_much_more(self) -> bool:
-        """Whether the operator that takes most of it has so much more that chance does not give it to a rank."""
+        """Tells whether the operator that takes most of it has so much more that chance does not give it to a rank."""
         return bool(self.larger) and self.larger[0].elements >= (1 + MUCH_MORE) * max(self.larger[0].usual_elements, 1)
 
 
@@ -70,7 +69,7 @@ def compare_sizes(mine: Sequence[OperatorUse], peers: Sequence[Sequence[Operator
             # No operator's work grows faster than with the square of an input.
             more_ns = min(use.count * use.median_ns - took, took * (ratio**2 - 1))
             larger.append(Larger(use.name, use.elements[grown], usual[grown], use.inputs, max(more_ns, 0.0)))
-    if told_ns <= 0 or told_ns < _LEAST_TOLD * usual_ns:
+    if told_ns <= 0 or told_ns < HALF * usual_ns:
         return None
     larger.sort(key=lambda one: (-one.more_ns, -one.elements / max(one.usual_elements, 1)))
     share = elements / max(usual_elements, 1) - 1
@@ -78,7 +77,7 @@ def compare_sizes(mine: Sequence[OperatorUse], peers: Sequence[Sequence[Operator
 
 
 def all_alike(uses: Sequence[Sequence[OperatorUse]]) -> bool:
-    """Whether every rank's operators had exactly the same tensors; where work moves from rank to rank they cannot."""
+    """Tells if every rank's operators had exactly the same tensors; where work moves from rank to rank they cannot."""
     first, *others = uses or [()]
     tables = [{(use.name, use.of_parameters): use for use in other} for other in others]
     told_ns = usual_ns = 0.0
@@ -89,7 +88,7 @@ def all_alike(uses: Sequence[Sequence[OperatorUse]]) -> bool:
         if any(other.elements != use.elements or other.count != use.count for other in same):
             return False
         told_ns += use.count * use.median_ns
-    return bool(tables) and told_ns > 0 and told_ns >= _LEAST_TOLD * usual_ns
+    return bool(tables) and told_ns > 0 and told_ns >= HALF * usual_ns
 
 
 def describe_sizes(sizes: Sizes) -> list[Evidence]:

@@ -11,8 +11,9 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.causes.operators import OperatorWork, compare_work
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, FoundBy, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.search.same_kernels import Kernels, compare_speed, given_work_ns
 from fleetprof_analyzer.job.stragglers.thresholds import HALF, LEAST, LEAST_ON_HOST, MOST
 
@@ -21,7 +22,7 @@ _MOST_TOLD_BY_RUNS: Final = 1.0  # more work than the peers' all; waits for a co
 
 @dataclass(frozen=True, slots=True)
 class MoreOnDevice:
-    """What a rank's device was given more than its peers', as a share at their pace; kernels per iteration."""
+    """The work that a rank's device was given more than its peers', as a share at their pace; kernels per iteration."""
 
     share: float
     calls: float
@@ -29,7 +30,7 @@ class MoreOnDevice:
 
 
 def find_more_on_device(table: OwnTime, candidate: Candidate) -> MoreOnDevice | None:
-    """What the rank's device was given in its late iterations; None where that is not half of what it is late by."""
+    """The work that the rank's device got in its late iterations; None where that is not half of what it is late by."""
     rank, peers = candidate.rank, table.peers(candidate.rank)
     if len(peers) == 0 or table.on_host or not table.signatures:
         return None
@@ -68,24 +69,22 @@ def compare_operators(table: OwnTime, rank: int) -> OperatorWork | None:
     return compare_work(table.operators[rank], [table.operators[peer] for peer in peers], table.own_ns.shape[1])
 
 
-def weigh_work(table: OwnTime, candidates: list[Candidate], *, on_host: bool) -> list[Candidate]:
-    """The candidates, and those that only their work shows: `on_host`, for a device hides its host's operators.
+def weigh_work(table: OwnTime, candidates: list[Candidate]) -> list[Candidate]:
+    """The candidates, with their work as evidence where their devices were given more.
 
     Who had more to do in some iterations is no candidate: such work moves, and chance gives one rank more of it.
     """
     kept = []
     for candidate in candidates:
-        if candidate.by != "peers" or find_more_on_device(table, candidate) is None:
+        if candidate.by != FoundBy.PEERS or find_more_on_device(table, candidate) is None:
             kept.append(candidate)
-        elif candidate.pattern == "persistent":
-            kept.append(replace(candidate, by="work"))
-    known = {candidate.rank for candidate in candidates}
-    by_operators = find_more_work(table) if on_host else []
-    return kept + [candidate for candidate in by_operators if candidate.rank not in known]
+        elif candidate.pattern == LatePattern.PERSISTENT:
+            kept.append(replace(candidate, by=FoundBy.WORK))
+    return kept
 
 
 def runs_more(table: OwnTime, rank: int, share: float) -> bool:
-    """Whether the training thread is on a core for so much longer than the peers' as more work of that share needs.
+    """Tells if the training thread is on a core for so much longer than the peers' as more work of that share needs.
 
     A rank that waits for cores has longer operators, and runs no longer. True where threads were not sampled.
     """
@@ -96,8 +95,13 @@ def runs_more(table: OwnTime, rank: int, share: float) -> bool:
     return mine - usual >= HALF * min(share, _MOST_TOLD_BY_RUNS) * usual
 
 
-def find_more_work(table: OwnTime) -> list[Candidate]:
-    """Ranks whose operators have more to do at their medians, however much others disturb them all."""
+def find_candidates(_replay: Replay, table: OwnTime) -> list[Candidate]:
+    """Ranks whose operators have more to do at their medians, however much others disturb them all.
+
+    Of CPU-only jobs: a device hides its host's operators.
+    """
+    if not table.on_host:
+        return []
     found = []
     every = np.ones(table.own_ns.shape[1], np.bool_)
     for rank in range(len(table.own_ns)):
@@ -111,6 +115,6 @@ def find_more_work(table: OwnTime) -> list[Candidate]:
         more = work.more_ns / usual if is_more else 0.0
         extra = work.extra_ns / usual
         if max(more, extra) >= LEAST_ON_HOST:
-            by = "work" if more >= extra else "operators"
-            found.append(Candidate(rank, "persistent", max(more, extra), every, by=by))
+            by = FoundBy.WORK if more >= extra else FoundBy.OPERATORS
+            found.append(Candidate(rank, LatePattern.PERSISTENT, max(more, extra), every, by=by))
     return found

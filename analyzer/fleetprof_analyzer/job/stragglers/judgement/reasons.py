@@ -131,7 +131,7 @@ class NotComparable:
 
 
 class Obstacle(Enum):
-    """What forbids a verdict by itself."""
+    """A fact that forbids a verdict by itself."""
 
     MEMORY = auto()  # too little of it to compare the ranks' operations
     SAMPLED = auto()  # a trace holds a sample of its operations

@@ -1,4 +1,4 @@
-"""What no verdict over the ranks at hand can tell: the facts of each limit, before its sentence.
+"""Limits of any verdict over the ranks at hand: the facts of each limit, before its sentence.
 
 Guarantees: frozen; holds no sentence. `fleetprof_analyzer.words.untold` says it.
 """
@@ -60,7 +60,7 @@ class OperationsLost:
 
 
 class Unmeasured(Enum):
-    """What nothing in the traces measures."""
+    """A quantity that nothing in the traces measures."""
 
     LINKS = auto()  # every process group is the only one of its kind
     CLOCKS = auto()  # of GPUs, which were not sampled

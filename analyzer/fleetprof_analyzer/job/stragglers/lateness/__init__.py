@@ -1,1 +1,1 @@
-"""How much longer a rank takes than its peers, and how sure that is."""
+"""The time that a rank takes longer than its peers, and how sure that is."""

@@ -4,12 +4,12 @@ Robust statistics throughout (medians, median absolute deviations), so that one 
 the others. Formulas: docs/measures.md#stragglers. Guarantees: pure; the same table gives the same candidates.
 """
 
-from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
 import numpy as np
 
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.leads import may_be_chance_of_leads
 from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, Margins, measure_margins, stand_out
 from fleetprof_analyzer.job.stragglers.lateness.outliers import binomial_tail, find_outliers, measure_deviation
@@ -38,19 +38,8 @@ _LEAST_Z: Final = 5.0
 _FEW: Final = 0.4
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A rank (its position) that may be late; `iterations` are those in which it was, `excess` its share there."""
-
-    rank: int
-    pattern: str  # "persistent" or "intermittent"
-    excess: float
-    iterations: Bools
-    by: str = "peers"  # found beside them, also by "work", "operators", "blocked"; without any by "kernels" or "loader"
-
-
 def measures_of(table: OwnTime) -> list[Int64s]:
-    """What is tested, shapes (R, K): the own time first, its parts, the hosts' own time and their loading."""
+    """The tested quantities, shapes (R, K): the own time first, its parts, the hosts' own time and their loading."""
     parts = table.parts_ns
     of_parts = [parts["busy"], parts["data"], parts["host"] + parts["collection"]]
     return [table.own_ns, *of_parts, table.host_ns, table.host_parts_ns["data"]]
@@ -91,7 +80,7 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
         best.setdefault(candidate.rank, candidate)
     for rank, late, share in find_outliers(tested):
         if _takes_longer(whole[rank], late) and not may_be_chance_of_leads(table, rank, late):
-            best.setdefault(rank, Candidate(rank, "intermittent", share, late))
+            best.setdefault(rank, Candidate(rank, LatePattern.INTERMITTENT, share, late))
     return sorted(best.values(), key=lambda candidate: -float(whole[candidate.rank].mean()))
 
 
@@ -120,7 +109,7 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     chosen = (z > least_z(len(ranks) - 1)) & stand_out(x) | are_apart(x)
     chosen &= (middle > LEAST) & (above.mean(axis=1) >= MOST)
     return [
-        Candidate(int(ranks[n]), "persistent", float(middle[n]), above[n])
+        Candidate(int(ranks[n]), LatePattern.PERSISTENT, float(middle[n]), above[n])
         for n in np.flatnonzero(chosen)
         if not _may_be_chance(x, int(n), chosen)
     ]
@@ -165,7 +154,7 @@ def _in_the_mean(table: OwnTime, excess: Floats) -> list[Candidate]:
     for rank in np.flatnonzero(low > least_excess_ns(table, margins)):
         level = float(margins.mean_ns[rank]) / _level(table, int(rank))
         late = excess[rank] > max(LEAST, level / 2)
-        pattern = "persistent" if late.mean() >= MOST else "intermittent"
+        pattern = LatePattern.PERSISTENT if late.mean() >= MOST else LatePattern.INTERMITTENT
         if late.any():
             found.append(Candidate(int(rank), pattern, level, late))
     return found
@@ -188,7 +177,7 @@ def least_excess_ns(table: OwnTime, margins: Margins) -> Floats:
 
 
 def _deviation_within_roles(mean_ns: Floats, role: Int64s, rank: int) -> float:
-    """How far other ranks are from the middle of their role, as share of it; 0 where the rank has too few peers.
+    """The distance of other ranks from the middle of their role, as share of it; 0 where the rank has too few peers.
 
     Devices of one job differ as much in one role as in another, and three peers may resemble each other by chance. Both
     of shape (R,).
@@ -211,12 +200,12 @@ def _level(table: OwnTime, rank: int) -> float:
 
 
 def least_z(others: int) -> float:
-    """How many spreads a fault must stand out by; more where few others tell the spread."""
+    """The number of spreads that a fault must stand out by; more where few others tell the spread."""
     return _LEAST_Z * (1 + _FEW / max(others, 1))
 
 
 def _may_be_chance(x: Floats, number: int, chosen: Bools) -> bool:
-    """Whether ranks that are not late themselves have such iterations too, so that one may have the most by chance."""
+    """Tells if ranks that are not late themselves have such iterations too, so that one may have the most by chance."""
     high = x > np.median(x[number]) / 2
     mine = int(high[number].sum())
     others = int(high[~chosen].sum())
@@ -224,7 +213,7 @@ def _may_be_chance(x: Floats, number: int, chosen: Bools) -> bool:
 
 
 def _spread(middle: Floats, role: Int64s, number: int) -> float:
-    """How far ranks differ without a fault, as the others show it, beside what is usual where few of them do.
+    """The spread of ranks without a fault, as the others show it, beside what is usual where few of them do.
 
     In a small role peers mirror a fault, so they are left out.
     """

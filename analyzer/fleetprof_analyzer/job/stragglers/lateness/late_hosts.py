@@ -10,19 +10,18 @@ from typing import Final
 
 import numpy as np
 
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.excess import (
     USUAL_SPREAD,
-    Candidate,
     least_z,
     measures_of,
     spread_of_many,
 )
 from fleetprof_analyzer.job.stragglers.lateness.margins import stand_out
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
-from fleetprof_analyzer.job.stragglers.thresholds import LEAST, MOST
+from fleetprof_analyzer.job.stragglers.thresholds import LEAST, MOST, SEVERAL
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
-FEWEST_RANKS: Final = 2
 _MOST_LATE: Final = 4  # hosts, whose ranks are replayed one by one
 
 
@@ -45,7 +44,7 @@ def find_late_hosts(table: OwnTime, hosts: Sequence[str]) -> LateHosts:
         for rank in _find_late(excess, host):
             middle = float(np.median(excess[rank]))
             late = excess[rank] > max(LEAST, middle / 2)
-            found.setdefault(rank, Candidate(rank, "persistent", middle, late))
+            found.setdefault(rank, Candidate(rank, LatePattern.PERSISTENT, middle, late))
     late_ranks = np.full(len(host), -1)
     late_ranks[list(found)] = host[list(found)]
     ranks = sorted(found, key=lambda rank: -found[rank].excess)
@@ -87,7 +86,7 @@ def _late_of(excess: Floats, middle: Floats, mine: Bools, others: Bools) -> list
     least = usual + max(LEAST, least_z(int(others.sum())) * spread)
     late = [int(rank) for rank in np.flatnonzero(mine) if _is_late(excess[rank], usual, least)]
     beyond = np.median(excess[mine], axis=0) - np.median(excess[others], axis=0)
-    if len(late) < max(FEWEST_RANKS, MOST * int(mine.sum())) or not stand_out(beyond[None, :])[0]:
+    if len(late) < max(SEVERAL, MOST * int(mine.sum())) or not stand_out(beyond[None, :])[0]:
         return []
     return late
 

@@ -1,4 +1,4 @@
-"""Whether a device has gaps because its host is late, or because chance used up the host's lead.
+"""Tells whether a device has gaps because its host is late, or because chance used up the host's lead.
 
 A host that launches ahead of its device keeps its lead from one iteration to the next, so the gaps of a device whose
 host has none come together, and many of them are not as many signs. The host's own time has no memory: it must be
@@ -15,7 +15,7 @@ from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 
 def may_be_chance_of_leads(table: OwnTime, rank: int, late: Bools) -> bool:
-    """Whether gaps make the rank late in these iterations, shape (K,), while its host takes as long as the others.
+    """Tells if gaps make the rank late in these iterations, shape (K,), while its host takes as long as the others.
 
     Work of the device is no gap, and a host in which nothing at all happens for so long has paused.
     """
@@ -36,7 +36,7 @@ def _beyond(table: OwnTime, values: Int64s, rank: int) -> Floats:
 
 
 def _reach_ns(table: OwnTime, rank: int) -> float:
-    """How far noise takes the mean of a host's own time from its peers', for all ranks together."""
+    """The distance by which noise takes the mean of a host's own time from its peers', for all ranks together."""
     others = np.delete(table.host_ns, rank, axis=0)
     deviation = SIGMA * np.median(np.abs(others - np.median(others, axis=1)[:, None]), axis=1)
     pooled = float(np.sqrt(np.mean(np.minimum(deviation, 3 * np.median(deviation)) ** 2)))

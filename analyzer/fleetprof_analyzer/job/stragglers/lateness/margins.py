@@ -1,4 +1,4 @@
-"""How much longer than its peers each rank takes, how sure that is, and how many iterations would make it sure.
+"""The time that each rank takes beyond its peers, how sure it is, and how many iterations would make it sure.
 
 The mean over the iterations of a rank's own time beyond the mean of its peers', with Student's interval, widened for
 iterations that resemble their neighbours. Guarantees: pure; a level holds for all ranks together, so that the largest
@@ -26,7 +26,7 @@ _MOST_ITERATIONS: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Margins:
-    """Of R ranks over K iterations; ns of own time beyond the peers', per iteration; nan for a rank without peers."""
+    """Margins of R ranks over K iterations: ns of own time per iteration beyond the peers'; nan without peers."""
 
     mean_ns: Floats  # (R,)
     error_ns: Floats  # (R,): standard error of the mean
@@ -57,7 +57,7 @@ class Margins:
         return rank, float(ratio[rank])
 
     def iterations_needed(self, rank: int, least_ns: float) -> int:
-        """How many iterations would name the rank in most cases.
+        """The number of iterations that would name the rank in most cases.
 
         The rank that stands out most stands out by luck as well: its mean is taken back by the error's part of it.
         """
@@ -73,7 +73,7 @@ class Margins:
         return needed
 
     def smallest_told_ns(self, least_ns: Floats) -> float:
-        """What a rank would have to take beyond its peers to be named in four of five cases; nan where nobody can.
+        """The time that a rank must take beyond its peers to be named in four of five cases; nan where nobody can.
 
         By its mean, or in most iterations by a mean that stands out there too.
         """
@@ -110,7 +110,7 @@ def measure_margins(table: OwnTime) -> Margins:
 
 
 def stand_out(excess: Floats) -> Bools:
-    """Whether the mean of each rank's values, of shape (R, K), is beyond noise around 0, shape (R,)."""
+    """Tells whether the mean of each rank's values, of shape (R, K), is beyond noise around 0, shape (R,)."""
     count = excess.shape[1]
     if count < FEWEST:
         return np.zeros(len(excess), np.bool_)
@@ -145,7 +145,7 @@ def measure_inflation(beyond: Floats) -> float:
 
 
 def measure_dependence(beyond: Floats) -> float:
-    """How much an iteration resembles the one before, r of shape (R, K), with the means of the ranks taken off."""
+    """The likeness of an iteration to the one before, r of shape (R, K), with the means of the ranks taken off."""
     rest = beyond - beyond.mean(axis=1)[:, None]
     apart = float((rest**2).sum())
     return float((rest[:, 1:] * rest[:, :-1]).sum()) / apart if apart > 0 else 0.0

@@ -1,4 +1,4 @@
-"""How far a quantity moves from iteration to iteration, and how much of that goes with another quantity.
+"""The movement of a quantity from iteration to iteration, and how much of that goes with another quantity.
 
 Guarantees: pure; tables have shape (R, K); ranks that are always slower or faster move no more than others.
 """
@@ -10,7 +10,7 @@ from fleetprof_analyzer.trace.trace import Int64s
 
 
 def restlessness(values: Floats | Int64s) -> float:
-    """How far the iterations of a rank are from its median, on average."""
+    """The distance of a rank's iterations from its median, on average."""
     return float(np.abs(values - np.median(values, axis=1)[:, None]).mean())
 
 

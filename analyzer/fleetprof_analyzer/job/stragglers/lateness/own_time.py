@@ -1,4 +1,4 @@
-"""What each rank did itself in each iteration, beside its peers: the table that the tests of stragglers read.
+"""The work of each rank itself in each iteration, beside its peers: the table that the tests of stragglers read.
 
 Guarantees: integer nanoseconds; a rank is never among its own peers, so that a fault does not hide in a small group.
 """
@@ -70,7 +70,7 @@ class OwnTime:
         return np.asarray(np.maximum(self.own_ns - self.waited_ns - self.ran_ns, 0.0))
 
     def stretch(self, known: Bools) -> float:
-        """How much longer than it runs a thread takes for it, by the cells `known`: who runs longer waits longer."""
+        """The factor by which a thread takes longer than it runs, by `known` cells: who runs longer waits longer."""
         if not known.any():
             return 1.0
         ran, waited = (float(np.median(values[known])) for values in (self.ran_ns, self.waited_ns))

@@ -1,4 +1,4 @@
-"""How long a rank's own times would be if it were like its peers: what a what-if puts in their place.
+"""A rank's own times if it were like its peers, which a what-if puts in their place.
 
 Guarantees: pure; a rank is never its own reference while it has peers.
 """
@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.trace.trace import Bools, Int64s

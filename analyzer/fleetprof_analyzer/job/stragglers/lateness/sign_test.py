@@ -11,17 +11,19 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, relative_excess
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, FoundBy, LatePattern
+from fleetprof_analyzer.job.stragglers.lateness.excess import relative_excess
 from fleetprof_analyzer.job.stragglers.lateness.margins import measure_dependence, measure_inflation
 from fleetprof_analyzer.job.stragglers.lateness.outliers import binomial_tail
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime, among_all
+from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.thresholds import CLEARLY, LEAST_ON_HOST, RARE
 from fleetprof_analyzer.trace.trace import Bools
 
 _LEAST_DEPENDENCE: Final = 1.645  # standard errors, 5 %: what a thread does is not known to come in spells
 
 
-def find_most_often(table: OwnTime) -> list[Candidate]:
+def find_candidates(_replay: Replay, table: OwnTime) -> list[Candidate]:
     """Candidates by the time that their threads run, and by the time that these are blocked; each rank once."""
     blocked, known = table.blocked_ns(), table.sampled()
     if blocked is None or known is None:
@@ -31,13 +33,13 @@ def find_most_often(table: OwnTime) -> list[Candidate]:
     ran = np.minimum(table.ran_ns, table.own_ns) * table.stretch(np.broadcast_to(known, table.own_ns.shape))
     found: dict[int, Candidate] = {}
     # A thread runs somewhat longer where it shares its core with another, or has a slower one.
-    for values, by, least_more in ((ran, "peers", CLEARLY), (blocked, "blocked", 1.0)):
+    for values, by, least_more in ((ran, FoundBy.PEERS, CLEARLY), (blocked, FoundBy.BLOCKED, 1.0)):
         for candidate in _find(table, values[:, known], known, by=by, least_more=least_more):
             found.setdefault(candidate.rank, candidate)
     return list(found.values())
 
 
-def _find(table: OwnTime, values: Floats, known: Bools, *, by: str, least_more: float) -> list[Candidate]:
+def _find(table: OwnTime, values: Floats, known: Bools, *, by: FoundBy, least_more: float) -> list[Candidate]:
     """Candidates by the values, shape (R, n) of the n known iterations, that are so many times their peers'."""
     excess, has_peers = relative_excess(table, values)
     found = []
@@ -49,7 +51,7 @@ def _find(table: OwnTime, values: Floats, known: Bools, *, by: str, least_more: 
         if _chance_of_most(values, rank, peers) > RARE:
             continue
         late = among_all(excess[rank] > middle / 2, known)
-        found.append(Candidate(rank, "persistent", middle, late, by=by))
+        found.append(Candidate(rank, LatePattern.PERSISTENT, middle, late, by=by))
     return found
 
 
@@ -64,6 +66,6 @@ def _chance_of_most(values: Floats, rank: int, peers: list[int]) -> float:
 
 
 def _inflation(beyond: Floats) -> float:
-    """How many iterations tell as much as one, where they resemble their neighbours by more than chance."""
+    """The number of iterations that tell as much as one, where they resemble their neighbours by more than chance."""
     is_dependent = measure_dependence(beyond) * beyond.shape[1] ** 0.5 > _LEAST_DEPENDENCE
     return measure_inflation(beyond) if is_dependent else 1.0

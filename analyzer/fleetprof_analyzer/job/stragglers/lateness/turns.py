@@ -1,4 +1,4 @@
-"""Whether ranks are blocked in turns: now one and now the next, around all of a role and again.
+"""Tells whether ranks are blocked in turns: now one and now the next, around all of a role and again.
 
 Checkpoints, logs and evaluations that ranks share out do that. On a full machine every rank is blocked now and then,
 but chance does not go around. Guarantees: pure; says so only where ranks that could be exchanged for each other in
@@ -14,11 +14,10 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
-from fleetprof_analyzer.job.stragglers.thresholds import LEAST_ON_HOST, SUSPECTED
+from fleetprof_analyzer.job.stragglers.thresholds import LEAST_ON_HOST, SEVERAL, SUSPECTED
 from fleetprof_analyzer.trace.trace import Bools
 
 _CHANCE: Final = 0.01  # four turns of each of two ranks
-_LEAST_ROUNDS: Final = 2
 _MOST_RANKS: Final = 6  # their orders are all tried
 
 
@@ -38,7 +37,7 @@ class TurnOrder:
 
 
 def find_likeliest_order(table: OwnTime, numbers: list[int]) -> TurnOrder | None:
-    """Of all orders of the ranks the one in which whose turn it is is blocked longest; None where nothing tells.
+    """The order of the ranks in which whose turn it is is blocked longest; None where nothing tells.
 
     `numbers` of the iterations, shape (K,). By those that were sampled on all ranks, without the first one: what lies
     before the window's first collective was not recorded. Had any rank the time of any other with the same odds in each
@@ -49,7 +48,7 @@ def find_likeliest_order(table: OwnTime, numbers: list[int]) -> TurnOrder | None
         return None
     ranks = len(blocked)
     known[0] = False
-    if known.sum() < _LEAST_ROUNDS * ranks:
+    if known.sum() < SEVERAL * ranks:
         return None
     shares = np.asarray(blocked[:, known] / _level(table))
     beyond = shares - shares.mean(axis=0)
@@ -65,7 +64,7 @@ def find_likeliest_order(table: OwnTime, numbers: list[int]) -> TurnOrder | None
 
 
 def measure_turns(table: OwnTime, order: TurnOrder | None) -> Floats | None:
-    """How long each rank is blocked in its turns beyond its usual, ns, shape (R, K); None: there are no turns."""
+    """The time that each rank is blocked in its turns beyond its usual, ns, shape (R, K); None: there are no turns."""
     if order is None or order.chance() > _CHANCE or not _all_stand_out(order.shares, order.turn):
         return None
     blocked = order.shares * _level(table)
@@ -77,7 +76,7 @@ def measure_turns(table: OwnTime, order: TurnOrder | None) -> Floats | None:
 
 
 def iterations_to_decide(order: TurnOrder | None) -> int | None:
-    """How many iterations would decide whether the ranks are blocked in turns; None where these leave no doubt."""
+    """The number of iterations that would tell whether the ranks are blocked in turns; None without a doubt."""
     if order is None or order.chance() > SUSPECTED:
         return None
     # The sum of turns grows with the iterations, its error with their root.
@@ -95,6 +94,6 @@ def _all_stand_out(shares: Floats, turns: Bools) -> bool:
 
 
 def _stands_out(shares: Floats, turn: Bools) -> bool:
-    """Whether a rank is blocked in most of its turns, and mostly then."""
+    """Tells whether a rank is blocked in most of its turns, and mostly then."""
     mine, others = float(np.median(shares[turn])), float(np.median(shares[~turn]))
     return mine - others >= LEAST_ON_HOST and mine >= 2 * others

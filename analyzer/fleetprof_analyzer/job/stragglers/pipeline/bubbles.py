@@ -1,4 +1,4 @@
-"""How long a pipeline's devices wait because of its schedule, beside what 1F1B of as many equal stages has.
+"""The time that a pipeline's devices wait because of its schedule, beside what 1F1B of as many equal stages has.
 
 Guarantees: pure; nothing is said of a job that is no pipeline; what a late rank costs is no bubble.
 """
@@ -31,7 +31,7 @@ def measure_bubbles(replay: Replay, role: Int64s) -> PipelineBubbles | None:
 
 
 def _wait_for_others(replay: Replay, stood_ns: Int64s) -> Int64s:
-    """How long each rank's chain waits for other ranks, shape (R,), without the transfers themselves.
+    """The time that each rank's chain waits for other ranks, shape (R,), without the transfers themselves.
 
     `stood_ns`, shape (J,), is how long it stands still at each stop.
     """
@@ -62,7 +62,7 @@ def _with_nobody_late(replay: Replay, role: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def _medians(values: Int64s, owner: Int64s) -> Int64s:
-    """Those of each owner, halfway between the two middle values: of two ranks the lower one would be too low."""
+    """The medians of each owner, halfway between the two middle values: of two ranks the lower one would be too low."""
     order = np.lexsort((values, owner))
     count = np.bincount(owner)
     first = np.cumsum(count) - count

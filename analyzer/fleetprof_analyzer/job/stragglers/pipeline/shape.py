@@ -32,7 +32,7 @@ class PipelineShape:
 
     @property
     def ideal_share(self) -> float | None:
-        """What each device waits of an iteration of 1F1B with equal stages, (p - 1) / (v m + p - 1)."""
+        """The share that each device waits of an iteration of 1F1B with equal stages, (p - 1) / (v m + p - 1)."""
         if self.microbatches is None:
             return None
         return (self.stages - 1) / (self.chunks * self.microbatches + self.stages - 1)
@@ -67,7 +67,7 @@ def _shape(stages: list[int], messages: dict[Edge, int]) -> PipelineShape:
 
 
 def _messages(replay: Replay) -> dict[Edge, int]:
-    """How many messages go from one rank (its position) to another in most iterations."""
+    """The number of messages that go from one rank (its position) to another in most iterations."""
     place = {one.rank: number for number, one in enumerate(replay.played.ranks)}
     layout, kind, peer = replay.layout, replay.gather("kind"), replay.gather("peer")
     worked = np.cumsum(replay.work_ns)

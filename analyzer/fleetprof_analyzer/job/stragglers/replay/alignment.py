@@ -117,7 +117,7 @@ def _residuals(ends: dict[tuple[int, bool], list[tuple[int, int]]], offset: Int6
 
 
 def ends_together(matched: Matched) -> bool:
-    """Whether operations that were taken to be one for all ranks end as one: else the ranks are in several groups.
+    """Tells if operations that were taken to be one for all ranks end as one: else the ranks are in several groups.
 
     A rank on a busy host is late to note an end, so on hosts none may end before all members have begun.
     """
@@ -137,7 +137,7 @@ def ends_together(matched: Matched) -> bool:
 
 
 def _all_wait_for_each_other(matched: Matched) -> bool:
-    """Whether there are clocks by which neither the first rank nor another leaves an operation before both are there.
+    """Tells if there are clocks by which neither the first rank nor another leaves an operation before both are there.
 
     With several groups some rank is in another one than the first.
     """
@@ -152,7 +152,7 @@ def _all_wait_for_each_other(matched: Matched) -> bool:
 
 
 def _begins_and_ends(matched: Matched, number: int) -> tuple[Int64s, Int64s]:
-    """Of one rank, shape (M,) each; -1 where it has no operation that all members leave together."""
+    """Begins and ends of one rank's operations, shape (M,); -1 where no operation is left by all members together."""
     columns, collective = matched.ranks[number].columns, matched.collective[number]
     here = np.flatnonzero((collective >= 0) & np.isin(columns.kind, list(_TOGETHER)))
     begin, end = np.full(matched.count, -1, np.int64), np.full(matched.count, -1, np.int64)

@@ -36,7 +36,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What became of S scenarios: `ends` of the collectives, shape (C, S).
+    """The course of S scenarios: `ends` of the collectives, shape (C, S).
 
     How much later than its own work a chain was when it `arrived` at each stop, shape (J, S), and after it (`shift`,
     whose last R rows are those of ranks that had no stop yet); the same of its host; `held`: by how much the host alone
@@ -53,13 +53,13 @@ class Course:
 
     @property
     def stood(self) -> Int64s:
-        """How long each chain stood still at each stop, shape (J, S)."""
+        """The time that each chain stood still at each stop, shape (J, S)."""
         return np.asarray(self.shift[: len(self.arrived)] - self.arrived)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayOutcome:
-    """Of S scenarios: the window's length, shape (S,), and how long each rank's chain stood still, shape (R, S).
+    """The outcome of S scenarios: the window's length, shape (S,), and the time each chain stood still, shape (R, S).
 
     `hosts_ns`, shape (S,): what the hosts alone take in as many iterations.
     """
@@ -146,7 +146,7 @@ def compute(
 
 
 def hosts_alone(layout: ReplayLayout, course: Course, iteration: Int64s, count: int, has_host: Bools) -> Int64s:
-    """What the hosts alone take, shape (S,), by the iterations after the first, in which the window's edge lies.
+    """The time of the hosts alone, shape (S,), by the iterations after the first, in which the window's edge lies.
 
     `iteration`, shape (N,), is that of each operation, of `count`; `has_host`, shape (R,): whose hosts are followed.
     """
@@ -201,7 +201,7 @@ def sum_own_times(layout: ReplayLayout, course: Course, work_ns: Int64s, owner: 
 
 
 def measure_pace(layout: ReplayLayout, was_ns: Int64s, wanted_ns: Int64s, changed: Bools, ranks: int) -> Floats:
-    """How much faster each rank's host launches, shape (R,): pauses and data loading come before a few only.
+    """The pace of each rank's host when it launches, shape (R,): pauses and data loading come before a few only.
 
     Its times of launching by operation, as measured and as wanted, shape (N,).
     """

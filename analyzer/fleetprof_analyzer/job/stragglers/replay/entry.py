@@ -4,15 +4,12 @@ The last stage of a pipeline is through with an iteration early and enters the n
 nothing comes to it costs nothing. Guarantees: pure; by the replay's own times, no clock of a rank.
 """
 
-from typing import Final
-
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.replay.course import Course
 from fleetprof_analyzer.job.stragglers.replay.schedule import ReplayLayout
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST
 from fleetprof_analyzer.trace.trace import Bools, Int64s
-
-_FEWEST: Final = 3  # iterations
 
 
 def find_entries(layout: ReplayLayout, course: Course, iteration: Int64s, ranks: int) -> Int64s:
@@ -22,7 +19,7 @@ def find_entries(layout: ReplayLayout, course: Course, iteration: Int64s, ranks:
     """
     count, stops = int(iteration.max(initial=-1)) + 1, len(layout.stop_mark)
     entries = np.zeros((ranks, course.ends.shape[1]), np.int64)
-    if count < _FEWEST:
+    if count < FEWEST:
         return entries
     numbers = np.arange(len(layout.mark_stops))
     launch_before = np.concatenate(([0], np.maximum.accumulate(np.where(layout.mark_stops, 0, numbers))[:-1]))
@@ -44,7 +41,7 @@ def find_waits(
     layout: ReplayLayout, course: Course, lag_ns: Int64s, transfer_ns: Int64s, duration_ns: Int64s, waits: Bools,
     has_host: Bools,
 ) -> Int64s:  # fmt: skip
-    """How much longer each rank waited in its first operation than in the course of the traces themselves, shape (R,).
+    """The time that each rank waited longer in its first operation than in the traces' own course, shape (R,).
 
     A window begins on each rank where its own host was, at whatever its device did then. So how far the host is ahead
     is known for when the rank begins to wait, and it is ahead of the operation's end by that wait as well. `waits`,

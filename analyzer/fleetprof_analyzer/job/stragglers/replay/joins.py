@@ -1,4 +1,4 @@
-"""Where among its work a rank waits for its operations, as the ranks that do the same work show it.
+"""The place among its work at which a rank waits for its operations, as the ranks that do the same work show it.
 
 A trace tells only the earliest place at which a chain may wait for an operation: the first work that begins after the
 operation's end. On a rank that is late nearly all operations have ended before, so it seems to wait sooner than its
@@ -52,7 +52,7 @@ def place_joins(
 def _shares_of_peers(
     layout: ReplayLayout, work_ns: Int64s, place: Int64s, mine: Int64s, last: Int64s, segment: Int64s, peers: Int64s
 ) -> Floats:
-    """Where in the rank's segment each of its marks `mine` stands on the median peer, 0 to 1; nan where none has it."""
+    """The place in the rank's segment of each of its marks `mine` on the median peer, 0 to 1; nan where none has it."""
     launches = ~layout.mark_stops
     places = int(place.max()) + 1
     key = place[layout.mark_operation[mine]]

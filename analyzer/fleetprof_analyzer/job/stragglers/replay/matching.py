@@ -63,7 +63,7 @@ def match(ranks: Sequence[RankOperations]) -> Matched:
 
 
 def _agrees(found: Matched) -> bool:
-    """Whether enough was matched: of all operations, and of the collectives, whom many pairs must not outvote.
+    """Tells whether enough was matched: of all operations, and of the collectives, whom many pairs must not outvote.
 
     Operations whose partners are known and were not captured say nothing about how the others match.
     """
@@ -111,7 +111,7 @@ def _renumber(one: RankOperations, numbers: list[int]) -> Int64s:
 
 
 def _shifts_by_sequence(ranks: list[RankOperations]) -> list[int] | None:
-    """How far each rank's count of iterations is shifted, from operations that carry the same sequence number."""
+    """The shift of each rank's count of iterations, from operations that carry the same sequence number."""
     holders: dict[Key, list[tuple[int, int]]] = defaultdict(list)
     for number, one in enumerate(ranks):
         for key, iteration in zip(number_keys(one), one.columns.iteration.tolist(), strict=True):

@@ -3,18 +3,15 @@
 A late host hides it: what it launches last begins last, whatever it waits for. Guarantees: pure.
 """
 
-from typing import Final
-
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.replay.schedule import ReplayLayout
+from fleetprof_analyzer.job.stragglers.thresholds import HALF
 from fleetprof_analyzer.trace.trace import Bools, Int64s
-
-_LEAST_SHARE: Final = 0.5  # of the operations at one place of a program
 
 
 def share_passing(rank: Int64s, position: Int64s, kind: Int64s, passing: Bools) -> Bools:
-    """Whether half of the operations at the same place of the same program are `passing`; all shapes (N,).
+    """Tells whether half of the operations at the same place of the same program are `passing`; all shapes (N,).
 
     `position` is the place in the program, -1: none. Ranks have one program if their kinds of operations follow each
     other in the same way.
@@ -30,7 +27,7 @@ def share_passing(rank: Int64s, position: Int64s, kind: Int64s, passing: Bools) 
     place = program.reshape(-1)[rank[regular]] * places + position[regular]
     places_met, number = np.unique(place, return_inverse=True)
     share = np.bincount(number, passing[regular], len(places_met)) / np.bincount(number)
-    shared[regular] = share[number] >= _LEAST_SHARE
+    shared[regular] = share[number] >= HALF
     return shared
 
 

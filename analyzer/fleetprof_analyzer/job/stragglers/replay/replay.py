@@ -32,13 +32,13 @@ from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.job.stragglers.replay.passing import bound_first_lags, share_passing
 from fleetprof_analyzer.job.stragglers.replay.schedule import ReplayLayout, gather_rows, pick_marks, sum_marks
 from fleetprof_analyzer.job.stragglers.replay.strays import find_strays
+from fleetprof_analyzer.job.stragglers.thresholds import HALF
 from fleetprof_analyzer.rank.communication.chain.chain import next_owner
 from fleetprof_analyzer.rank.communication.chain.host_chain import NEVER
 from fleetprof_analyzer.rank.communication.chain.program import position_in_program
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _PARTS: Final = ("segment", "busy", "data", "collection", "pause", "quiet")
-_LEADING: Final = 0.5
 
 
 class Replay:
@@ -93,7 +93,7 @@ class Replay:
         return gather_rows(of_ranks, self.layout)
 
     def _share_what_passes(self) -> None:
-        """What passes the chain has no segment but its lag."""
+        """Leaves operations that pass the chain no segment but their lag."""
         rank, passing = self.layout.rank, ~self._after_local
         lag = bound_first_lags(self.layout, self.iteration, self.program_position, passing, self.lag_ns)
         self.segment_ns = np.where(lag < self.lag_ns, np.minimum(self.segment_ns, lag), self.segment_ns)
@@ -112,7 +112,7 @@ class Replay:
         self._unfollowed = leads & (not self._follows_hosts)
         if not self._follows_hosts:
             return np.zeros(len(leads), np.bool_)
-        return leads | (follows & bool(follows.any() and leads[follows].mean() >= _LEADING))
+        return leads | (follows & bool(follows.any() and leads[follows].mean() >= HALF))
 
     def _times_of_marks(self) -> None:
         """The marks' times, the owner of each; of a mark that was left out they belong to the next one."""
@@ -135,7 +135,7 @@ class Replay:
         self._add_gaps(busy)
 
     def _add_gaps(self, busy_ns: Int64s) -> None:
-        """Of hosts that could be followed and are not, the device's gaps go before each operation's launch.
+        """Adds the device's gaps, of hosts that could be followed and are not, before each operation's launch.
 
         `busy_ns`, shape (M,): the marks' work without gaps.
         """

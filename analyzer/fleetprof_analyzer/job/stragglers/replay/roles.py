@@ -34,7 +34,7 @@ def find_roles(matched: Matched, strays: Sequence[Bools]) -> Int64s:
 
 
 def find_depths(matched: Matched, strays: Sequence[Bools]) -> list[int]:
-    """How many ranks stand before each one in its pipeline, shape (R,)."""
+    """The number of ranks before each one in its pipeline, shape (R,)."""
     return _pipeline_depths(matched, _within(matched, strays))
 
 
@@ -43,7 +43,7 @@ def _within(matched: Matched, strays: Sequence[Bools]) -> list[Int64s]:
 
 
 def _program(matched: Matched, number: int, iteration: Int64s) -> Program:
-    """What most iterations of a rank hold."""
+    """The operations that most iterations of a rank hold."""
     one = matched.ranks[number]
     sizes = [group.size or len(group.members) for group in one.groups]
     kinds, groups, places = (getattr(one.columns, name).tolist() for name in ("kind", "group", "place"))

@@ -10,13 +10,12 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
+from fleetprof_analyzer.job.stragglers.thresholds import HALF
 from fleetprof_analyzer.rank.communication.operations import KINDS
 from fleetprof_analyzer.trace.trace import Bools
 
 _SEND: Final = KINDS.index("send")
 _RECEIVE: Final = KINDS.index("receive")
-_LEAST_RANKS: Final = 0.5
-_LEAST_ITERATIONS: Final = 0.5
 _LEAST_ELEMENTS: Final = 1024  # of an edge in one iteration; activations are larger
 _LEAST_OF_USUAL: Final = 0.01
 Edge = tuple[int, int]
@@ -35,12 +34,12 @@ def find_strays(matched: Matched) -> list[Bools]:
             if one.columns.elements[position] < 0:
                 sums[edge] += _LEAST_ELEMENTS * len(matched.iterations)
         for edge, total in sums.items():
-            often = len(iterations[edge]) >= _LEAST_ITERATIONS * len(matched.iterations)
+            often = len(iterations[edge]) >= HALF * len(matched.iterations)
             elements[edge] = max(elements.get(edge, 0), total // max(len(iterations[edge]), 1) if often else 0)
     usual = float(np.median(list(elements.values()))) if elements else 0.0
     regular = {edge for edge, size in elements.items() if size >= max(_LEAST_ELEMENTS, _LEAST_OF_USUAL * usual)}
     taking_part = sum(any(edge in regular for edge in of_rank.values()) for of_rank in edges)
-    if taking_part < _LEAST_RANKS * len(matched.ranks):
+    if taking_part < HALF * len(matched.ranks):
         regular = set()
     strays = [np.zeros(len(one), np.bool_) for one in matched.ranks]
     for number, of_rank in enumerate(edges):

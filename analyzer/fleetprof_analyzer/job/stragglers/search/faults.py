@@ -10,13 +10,12 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, FoundBy, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.lateness.reference import Reference, of_itself, of_other_iterations, of_peers
 from fleetprof_analyzer.job.stragglers.replay.course import Scenario
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.thresholds import LEAST, LEAST_BESIDE_NOISE
-from fleetprof_analyzer.trace.trace import Int64s
 
 _MOST: Final = 16
 _LEAST_GAIN: Final = 0.005
@@ -46,17 +45,12 @@ class Judged:
     joint_gain: float
 
 
-def judge(
-    replay: Replay, table: OwnTime, candidates: list[Candidate], extra: dict[int, tuple[Int64s, Int64s]]
-) -> Judged:
-    """Names the candidates that matter.
-
-    `extra` holds own work and host's time, shapes (N,), of ranks whose reference is no peer's.
-    """
+def judge(replay: Replay, table: OwnTime, candidates: list[Candidate]) -> Judged:
+    """Names the candidates that matter."""
     rest = _leave_out_small(replay, table, candidates)[: max(_MOST, int((table.late_with_host >= 0).sum()))]
     if not rest:
         return Judged([], [], 0.0)
-    wanted = {candidate.rank: _reference(replay, table, candidate, extra) for candidate in rest}
+    wanted = {candidate.rank: _reference(replay, table, candidate) for candidate in rest}
     ranks = list(wanted)
     measured = replay.as_measured()
     placed = {rank: replay.placed_like(rank, table.peers(rank)) for rank in ranks}
@@ -119,29 +113,27 @@ def _leave_out_small(replay: Replay, table: OwnTime, candidates: list[Candidate]
 
 
 def is_worth(table: OwnTime, candidate: Candidate, least_ns: float) -> bool:
-    """Whether what comes and goes on a CPU-only rank takes `least_ns` of the window by itself.
+    """Tells whether what comes and goes on a CPU-only rank takes `least_ns` of the window by itself.
 
     Its replay takes off all that other programs do to the rank besides, so the replay cannot tell.
     """
-    if candidate.pattern != "intermittent" or candidate.by != "peers" or not table.on_host:
+    if candidate.pattern != LatePattern.INTERMITTENT or candidate.by != FoundBy.PEERS or not table.on_host:
         return True
     level = float(np.median(table.own_ns[table.role == table.role[candidate.rank]]))
     return candidate.excess * level * int(candidate.iterations.sum()) >= least_ns
 
 
 def least_joint_gain(replay: Replay) -> float:
-    """What all suspects together must be worth, share of the iteration."""
+    """The worth that all suspects together must have, share of the iteration."""
     on_host = any(one.kind == "cpu" for one in replay.matched.ranks)
     return LEAST_BESIDE_NOISE if on_host else LEAST
 
 
-def _reference(
-    replay: Replay, table: OwnTime, candidate: Candidate, extra: dict[int, tuple[Int64s, Int64s]]
-) -> Reference:
-    if candidate.rank in extra:
+def _reference(replay: Replay, table: OwnTime, candidate: Candidate) -> Reference:
+    if candidate.mended_ns is not None:
         mine = (replay.layout.rank == candidate.rank) & (replay.iteration >= 0)
-        return Reference(*extra[candidate.rank], replay.lag_ns, mine)
-    if candidate.by == "blocked":
+        return Reference(*candidate.mended_ns, replay.lag_ns, mine)
+    if candidate.by == FoundBy.BLOCKED:
         return of_other_iterations(replay, table, candidate)
     if len(table.peers(candidate.rank)):
         return of_peers(replay, table, candidate.rank)

@@ -6,20 +6,17 @@ counts where both readings have it, and is disputed where one has. Guarantees: p
 """
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats
 from fleetprof_analyzer.job.stragglers.lateness.reference import shrink_to_peers
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.search.faults import Fault, Judged, judge
 from fleetprof_analyzer.job.stragglers.search.search import Search, search
-from fleetprof_analyzer.job.stragglers.thresholds import HALF, LEAST_BESIDE_NOISE, LEAST_PAUSE, MOST
-
-FAITHFUL: Final = 0.03
-"""A replay that is off by more is rough."""
+from fleetprof_analyzer.job.stragglers.thresholds import FAITHFUL, HALF, LEAST_BESIDE_NOISE, LEAST_PAUSE, MOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +98,14 @@ def _judge_denied_again(gaps: Search) -> Search:
     denied = [fault for fault in tested if fault.gain_alone < 0 and _is_certain(gaps, fault)]
     if not denied:
         return gaps
-    extra = gaps.extra | {
-        rank: (shrink_to_peers(replay, table, rank), replay.host_ns)
-        for rank in (fault.candidate.rank for fault in denied)
-        if len(table.peers(rank))
-    }
-    judged = judge(replay, table, [fault.candidate for fault in tested], extra)
-    return replace(gaps, extra=extra, judged=judged)
+    shrinking = {fault.candidate.rank for fault in denied}
+
+    def mend(candidate: Candidate) -> Candidate:
+        if candidate.rank not in shrinking or not len(table.peers(candidate.rank)):
+            return candidate
+        return replace(candidate, mended_ns=(shrink_to_peers(replay, table, candidate.rank), replay.host_ns))
+
+    return replace(gaps, judged=judge(replay, table, [mend(fault.candidate) for fault in tested]))
 
 
 def _has_gaps_alone(gaps: Search, fault: Fault) -> bool:

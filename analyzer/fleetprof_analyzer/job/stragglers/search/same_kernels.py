@@ -1,4 +1,4 @@
-"""How fast a device runs what others run as well: the same kernels, for as many threads.
+"""The speed of a device at what others run as well: the same kernels, for as many threads.
 
 It tells a slow device from more work, whatever shapes a rank has in an iteration. It also finds slow devices of which
 the own time says nothing: in a pipeline without data parallelism, whose stages share only their layers' kernels, and
@@ -12,15 +12,14 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, least_z
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, FoundBy, LatePattern
+from fleetprof_analyzer.job.stragglers.lateness.excess import least_z
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
-from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, SAME_COUNT, SAME_SIZE, SIGMA
+from fleetprof_analyzer.job.stragglers.thresholds import FEWEST, SAME_COUNT, SAME_SIZE, SEVERAL, SIGMA
 from fleetprof_analyzer.rank.communication.operations import Signature
 from fleetprof_analyzer.rank.communication.work import LEAST_TOLD, Pace, measure_pace
-from fleetprof_analyzer.trace.trace import Int64s
 
-_LEAST_SHARED: Final = 2
 _LEAST_FACTOR: Final = 0.06
 
 
@@ -33,7 +32,7 @@ class Kernels:
 
     @staticmethod
     def of(ranks: Iterable[Sequence[Signature]]) -> "Kernels":
-        """Of ranks with their kernels."""
+        """Adds the kernels of ranks."""
         sums: dict[int, Signature] = {}
         count = 0
         for count, signatures in enumerate(ranks, 1):  # noqa: B007
@@ -121,22 +120,21 @@ def _time_ns(one: Signature) -> float:
 
 
 def given_work_ns(table: OwnTime, rank: int, speed: Speed) -> Floats:
-    """What its kernels would take at the others' pace, ns per iteration, shape (K,); nan where unsaid."""
+    """The time that its kernels would take at the others' pace, ns per iteration, shape (K,); nan where unsaid."""
     work = table.work[rank]
     mean = float(np.nanmean(work)) if np.isfinite(work).any() else np.nan
     return np.asarray((speed.fixed * mean + (1 - speed.fixed) * work) / speed.factor)
 
 
-def find_slow_devices(replay: Replay, table: OwnTime) -> tuple[list[Candidate], dict[int, tuple[Int64s, Int64s]]]:
-    """(candidates, their own work and host's time, the device as fast as the others').
+def find_candidates(replay: Replay, table: OwnTime) -> list[Candidate]:
+    """Candidates, mended with a device as fast as the others'.
 
     A rank without peers is compared with all others. Among ranks of one role whose work differs, the own time says
     little of a device, and the same kernels all.
     """
     found: list[Candidate] = []
-    wanted: dict[int, tuple[Int64s, Int64s]] = {}
     if table.on_host or not table.signatures:
-        return found, wanted
+        return found
     ranks = list(range(len(table.role)))
     alone = {rank for rank in ranks if len(table.peers(rank)) == 0}
     roles = {int(role) for role in table.role if (table.role == role).sum() > 1}
@@ -146,10 +144,10 @@ def find_slow_devices(replay: Replay, table: OwnTime) -> tuple[list[Candidate], 
             if is_alone and rank not in alone:
                 continue
             every = np.ones(table.own_ns.shape[1], np.bool_)
-            found.append(Candidate(rank, "persistent", float(np.expm1(above)), every, by="kernels"))
             less = np.rint(replay.parts_ns["busy"] * -np.expm1(-above)).astype(np.int64)
-            wanted[rank] = (replay.work_ns - less, replay.host_ns)
-    return found, wanted
+            mended, share = (replay.work_ns - less, replay.host_ns), float(np.expm1(above))
+            found.append(Candidate(rank, LatePattern.PERSISTENT, share, every, FoundBy.KERNELS, mended))
+    return found
 
 
 def _find_slow(table: OwnTime, members: list[int], *, whatever_varies: bool) -> list[tuple[int, float]]:
@@ -174,11 +172,11 @@ def _find_slow(table: OwnTime, members: list[int], *, whatever_varies: bool) -> 
 
 
 def _factors(table: OwnTime, members: list[int], *, whatever_varies: bool) -> dict[int, float]:
-    """Of the ranks that can be compared with the other members, the logarithm of their factor."""
+    """The logarithm of the factor of each rank that can be compared with the other members."""
     together = Kernels.of(table.signatures[rank] for rank in members)
     speeds = {rank: compare_speed(table.signatures[rank], together.without(table.signatures[rank])) for rank in members}
     return {
         rank: float(np.log(speed.factor))
         for rank, speed in speeds.items()
-        if speed is not None and speed.kernels >= _LEAST_SHARED and (whatever_varies or speed.varies)
+        if speed is not None and speed.kernels >= SEVERAL and (whatever_varies or speed.varies)
     }

@@ -3,44 +3,56 @@
 Guarantees: pure.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Final, Protocol
 
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.causes.loaders import find_slow_loaders
-from fleetprof_analyzer.job.stragglers.causes.rhythm import add_rhythmic
+from fleetprof_analyzer.job.stragglers.causes import loaders, unequal_work
 from fleetprof_analyzer.job.stragglers.causes.unequal_work import weigh_work
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, find_candidates
+from fleetprof_analyzer.job.stragglers.lateness import sign_test
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.late_hosts import find_late_hosts
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime, tabulate
-from fleetprof_analyzer.job.stragglers.lateness.sign_test import find_most_often
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.replay.roles import find_roles
+from fleetprof_analyzer.job.stragglers.search import beside_peers, same_kernels
 from fleetprof_analyzer.job.stragglers.search.faults import Fault, Judged, judge
-from fleetprof_analyzer.job.stragglers.search.same_kernels import find_slow_devices
 from fleetprof_analyzer.trace.trace import Int64s
+
+
+class Detector(Protocol):
+    """A module that finds ranks which may be late, with its thresholds."""
+
+    def find_candidates(self, _replay: Replay, table: OwnTime, /) -> list[Candidate]:
+        """Each rank once."""
+
+
+DETECTORS: Final[tuple[Detector, ...]] = (loaders, beside_peers, sign_test, same_kernels, unequal_work)
+"""In this order; late hosts come before them, because their ranks are nobody's peers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A replay with the own times of its ranks, and who of them is late; `extra` as `judge` takes it."""
+    """A replay with the own times of its ranks, and who of them is late."""
 
     replay: Replay
     table: OwnTime
-    extra: dict[int, tuple[Int64s, Int64s]]
     judged: Judged
 
     def keep(self, faults: list[Fault]) -> Judged:
         """The judgement over these alone."""
         if len(faults) == len(self.judged.named):
             return self.judged
-        found = judge(self.replay, self.table, [fault.candidate for fault in faults], self.extra)
+        found = judge(self.replay, self.table, [fault.candidate for fault in faults])
         kept = {fault.candidate.rank for fault in faults}
         rest = [fault for fault in (*self.judged.named, *self.judged.others) if fault.candidate.rank not in kept]
         return Judged(found.named, [*found.others, *rest], found.joint_gain)
 
     def certain_share(self, candidate: Candidate) -> float:
-        """What of a rank's excess its device worked, its loader loaded or the collector ran, 0 to 1.
+        """The part of a rank's excess that its device worked, its loader loaded or the collector ran, 0 to 1.
 
         Of these a trace says for certain when they ran; a gap may be the rank's own, or its wait for others.
         """
@@ -66,20 +78,16 @@ class Search:
 
 def search(replay: Replay) -> Search:
     """Tests the own times of all ranks, and replays those that may be late."""
-    matched = replay.matched
-    role = find_roles(replay.played, replay.strays)[: len(matched.ranks)]
-    of_hosts = find_late_hosts(tabulate(replay, role), matched.hosts)
-    table, known = of_hosts.table, {candidate.rank for candidate in of_hosts.candidates}
-    singly = [candidate for candidate in find_candidates(table) if candidate.rank not in known]
-    candidates = of_hosts.candidates + add_rhythmic(table, singly, matched.iterations)
-    known = {candidate.rank for candidate in candidates}
-    candidates += [candidate for candidate in find_most_often(table) if candidate.rank not in known]
-    # Of ranks without peers what goes on all the time is told by what all ranks have in common.
-    slow_loaders, extra = find_slow_loaders(replay, table)
-    candidates = slow_loaders + [candidate for candidate in candidates if candidate.rank not in extra]
-    slow_devices, times = find_slow_devices(replay, table)
-    known = {candidate.rank for candidate in candidates}
-    candidates += [candidate for candidate in slow_devices if candidate.rank not in known]
-    candidates = weigh_work(table, candidates, on_host=all(one.kind == "cpu" for one in matched.ranks))
-    extra |= {rank: both for rank, both in times.items() if rank not in known}
-    return Search(replay, table, extra, judge(replay, table, candidates, extra))
+    role = find_roles(replay.played, replay.strays)[: len(replay.matched.ranks)]
+    of_hosts = find_late_hosts(tabulate(replay, role), replay.matched.hosts)
+    table = of_hosts.table
+    found = join_candidates([of_hosts.candidates, *(one.find_candidates(replay, table) for one in DETECTORS)])
+    return Search(replay, table, judge(replay, table, weigh_work(table, found)))
+
+
+def join_candidates(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
+    """Each rank once, as the first detector has it."""
+    joined: dict[int, Candidate] = {}
+    for candidate in chain.from_iterable(found):
+        joined.setdefault(candidate.rank, candidate)
+    return list(joined.values())

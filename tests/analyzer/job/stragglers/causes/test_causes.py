@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.causes.explanation import explain
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 
 RANKS, ITERATIONS, LATE_RANK = 4, 6, 2
@@ -55,7 +55,9 @@ def tabulate(
 ])  # fmt: skip
 def test_the_cause(table: OwnTime, on_gpu: bool, pattern: str, cause: str) -> None:
     late = LATE if pattern == "intermittent" else np.ones(ITERATIONS, bool)
-    found = explain(table, Candidate(LATE_RANK, pattern, 1.0, late), on_gpu=on_gpu, indices=list(range(ITERATIONS)))
+    found = explain(
+        table, Candidate(LATE_RANK, LatePattern(pattern), 1.0, late), on_gpu=on_gpu, indices=list(range(ITERATIONS))
+    )
     assert found.cause == cause
 
 
@@ -63,7 +65,9 @@ def test_the_cause(table: OwnTime, on_gpu: bool, pattern: str, cause: str) -> No
 def test_a_mean_over_the_late_iterations_says_so(pattern: str, per: str) -> None:
     late = LATE if pattern == "intermittent" else np.ones(ITERATIONS, bool)
     table = tabulate(collection=20_000)
-    found = explain(table, Candidate(LATE_RANK, pattern, 1.0, late), on_gpu=False, indices=list(range(ITERATIONS)))
+    found = explain(
+        table, Candidate(LATE_RANK, LatePattern(pattern), 1.0, late), on_gpu=False, indices=list(range(ITERATIONS))
+    )
     times = [one for one in found.evidence if one.unit.startswith("ns ")]
     assert {one.unit for one in times} == {f"ns per {per}"}
     assert {round(one.value) for one in times} == {20_000 * US if pattern == "intermittent" else 10_000 * US}

@@ -1,19 +1,22 @@
 """Why a CPU-only rank is late: a core that others use, more work, other operators, a pause in a rhythm."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from fleetprof_analyzer.job.stragglers.causes import unequal_work
 from fleetprof_analyzer.job.stragglers.causes.explanation import Explained, explain
-from fleetprof_analyzer.job.stragglers.causes.unequal_work import find_more_work, weigh_work
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate, find_candidates
+from fleetprof_analyzer.job.stragglers.lateness import sign_test
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
+from fleetprof_analyzer.job.stragglers.lateness.excess import find_candidates
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
-from fleetprof_analyzer.job.stragglers.lateness.sign_test import find_most_often
 from fleetprof_analyzer.job.stragglers.search.faults import is_worth
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 
 RANKS, ITERATIONS, LATE_RANK = 4, 9, 2
+NO_REPLAY: Any = None
 MS = 1_000_000
 
 
@@ -75,7 +78,9 @@ def unsampled(table: OwnTime, *, whole: float, median: float = 1.0, busy: int | 
 def explained(table: OwnTime, late: str = "xxxxxxxxx", *, on_gpu: bool = False) -> Explained:
     chosen = np.array([one == "x" for one in late])
     pattern = "persistent" if chosen.all() else "intermittent"
-    return explain(table, Candidate(LATE_RANK, pattern, 1.0, chosen), on_gpu=on_gpu, indices=list(range(ITERATIONS)))
+    return explain(
+        table, Candidate(LATE_RANK, LatePattern(pattern), 1.0, chosen), on_gpu=on_gpu, indices=list(range(ITERATIONS))
+    )
 
 
 SLOW = tabulate(busy=25, host=5)
@@ -161,7 +166,7 @@ def test_runs_of_the_collector_in_a_rhythm_are_its_own() -> None:
     (tabulate(), True, []),
 ])  # fmt: skip
 def test_operators_suspect_a_rank_that_noise_hides(table: OwnTime, on_host: bool, by: list[str]) -> None:
-    assert [one.by for one in weigh_work(table, [], on_host=on_host)] == by
+    assert [one.by for one in unequal_work.find_candidates(NO_REPLAY, replace(table, on_host=on_host))] == by
 
 
 def test_one_long_pause_of_a_full_machine_does_not_outweigh_a_slow_loader() -> None:
@@ -190,7 +195,7 @@ def test_a_full_machine_does_not_hide_who_runs_longer(more_ms: int, on_host: boo
         np.zeros(RANKS, np.int64), own, parts, nothing, parts, nothing, nothing, unsaid, unsaid,
         ran_ns=ran.astype(float), waited_ns=blurred.astype(float), on_host=on_host,
     )  # fmt: skip
-    assert [candidate.rank for candidate in find_most_often(table)] == found
+    assert [candidate.rank for candidate in sign_test.find_candidates(NO_REPLAY, table)] == found
 
 
 @pytest.mark.parametrize(("least_ms", "iterations", "found"), [
@@ -225,7 +230,7 @@ def test_who_has_more_to_do_is_on_a_core_for_longer(
     ran_ms: tuple[int, int], waited_ms: tuple[int, int], *, has_more: bool
 ) -> None:
     table = on_cores(with_operators(tabulate(), batch=3.5), ran_ms=ran_ms, waited_ms=waited_ms)
-    found = find_more_work(replace(table, on_host=True))
+    found = unequal_work.find_candidates(NO_REPLAY, replace(table, on_host=True))
     assert [one.rank for one in found] == ([LATE_RANK] if has_more else [])
 
 
@@ -239,5 +244,5 @@ def test_what_comes_and_goes_on_a_host_is_worth_no_more_than_it_takes(
     pattern: str, share: float, *, on_host: bool, is_enough: bool
 ) -> None:
     late = np.array([one == "x" for one in "..x..x..x"])
-    candidate = Candidate(LATE_RANK, pattern, share, late)
+    candidate = Candidate(LATE_RANK, LatePattern(pattern), share, late)
     assert is_worth(replace(tabulate(), on_host=on_host), candidate, 20.0 * MS) == is_enough

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.causes.devices import comes_and_goes, time_by_slowness
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
 
 
 def test_a_device_without_work_took_no_longer() -> None:
@@ -22,5 +22,5 @@ OF_CHANCE = [0.5, 0.1, 0.3, 0.5, -0.1, 0.4, 0.0, 0.5, 0.3, 0.4]
 def test_fast_iterations_that_moving_work_makes_are_no_clock(
     slowness: list[float], noise: float, throttled: bool
 ) -> None:
-    late = Candidate(0, "persistent", 0.3, np.array(slowness) > 0.2)
+    late = Candidate(0, LatePattern.PERSISTENT, 0.3, np.array(slowness) > 0.2)
     assert comes_and_goes(np.array(slowness), late, beside_peers=True, noise=noise) == throttled

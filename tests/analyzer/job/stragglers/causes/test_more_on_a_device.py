@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.causes.unequal_work import find_more_on_device
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.search.same_kernels import Kernels, compare_speed
 from fleetprof_analyzer.rank.communication.operations import Signature
@@ -110,7 +110,7 @@ def test_more_work_on_a_device(mine: Sequence[Launches], theirs: Sequence[Launch
         np.zeros(4, np.int64), own, {"busy": busy}, nothing, {}, nothing, nothing, work, unsaid,
         signatures=[sign(mine), *[sign(theirs)] * 3],
     )  # fmt: skip
-    found = find_more_on_device(table, Candidate(0, "persistent", 0.3, np.ones(ITERATIONS, np.bool_)))
+    found = find_more_on_device(table, Candidate(0, LatePattern.PERSISTENT, 0.3, np.ones(ITERATIONS, np.bool_)))
     assert (found is not None) == more
     if found is not None:
         assert (found.calls, found.usual_calls) == tuple(

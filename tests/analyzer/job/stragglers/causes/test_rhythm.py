@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from fleetprof_analyzer.job.stragglers.causes.rhythm import add_rhythmic, find_rhythm
-from fleetprof_analyzer.job.stragglers.lateness.excess import Candidate
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 
 MS = 1_000_000
@@ -55,14 +55,14 @@ def test_a_pause_of_a_rhythm_may_be_much_longer_than_the_others(longest: int) ->
 
 
 def test_a_suspect_is_suspected_for_its_rhythm() -> None:
-    always = Candidate(1, "persistent", 0.3, np.ones(9, np.bool_))
+    always = Candidate(1, LatePattern.PERSISTENT, 0.3, np.ones(9, np.bool_))
     (found,) = add_rhythmic(own_time(EVEN, THIRD, EVEN), [always], NUMBERS)
     assert late_in(found) == [1, 4, 7]
 
 
 @pytest.mark.parametrize(("excess", "kept"), [(3.0, "persistent"), (0.3, "intermittent")])
 def test_a_suspect_that_is_late_all_the_time_stays_so_whatever_rhythm_its_pauses_have(excess: float, kept: str) -> None:
-    always = Candidate(1, "persistent", excess, np.ones(20, np.bool_))
+    always = Candidate(1, LatePattern.PERSISTENT, excess, np.ones(20, np.bool_))
     (found,) = add_rhythmic(blocked_time(NEVER, AMONG_STRAYS), [always], list(range(20)))
     assert found.pattern == kept
 

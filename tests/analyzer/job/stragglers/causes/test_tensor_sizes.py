@@ -2,13 +2,14 @@
 
 import io
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 from fleetprof_analyzer.capture.folder import summarise_file
 from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import all_alike, compare_sizes
-from fleetprof_analyzer.job.stragglers.causes.unequal_work import compare_operators, find_more_work
+from fleetprof_analyzer.job.stragglers.causes.unequal_work import compare_operators, find_candidates
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime, tabulate
 from fleetprof_analyzer.job.stragglers.replay.matching import match
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
@@ -144,9 +145,11 @@ def test_sizes_alone_suspect_a_rank_that_has_much_more(elements: int, suspected:
     parts = dict.fromkeys(("busy", "data", "collection", "host"), nothing)
     operators = [[uses(elements, us=120) if rank == LATE_RANK else uses()] for rank in range(4)]
     table = OwnTime(
-        np.zeros(4, np.int64), nothing + 1, parts, nothing, parts, nothing, nothing, unsaid, unsaid, operators=operators
-    )
-    assert [(one.rank, one.by) for one in find_more_work(table)] == [(rank, "work") for rank in suspected]
+        np.zeros(4, np.int64), nothing + 1, parts, nothing, parts, nothing, nothing, unsaid, unsaid,
+        operators=operators, on_host=True,
+    )  # fmt: skip
+    no_replay: Any = None
+    assert [(one.rank, one.by) for one in find_candidates(no_replay, table)] == [(rank, "work") for rank in suspected]
 
 
 SHAPE = JobShape(dp=8, layers=3)

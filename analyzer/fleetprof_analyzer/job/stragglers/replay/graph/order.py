@@ -25,7 +25,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """Where a walk stopped: the mark of each rank (-1: through), what was launched, which collectives ended."""
+    """The point of a walk's stop: the mark of each rank (-1: through), what was launched, which collectives ended."""
 
     at: list[int]
     passed: list[bool]

@@ -1,4 +1,4 @@
-"""How long transfers took: as long as the member that came last was in the operation, for it waited for nobody.
+"""The length of transfers: as long as the member that came last was in the operation, for it waited for nobody.
 
 Where one kernel exchanges with several ranks at once, it lasts until its last part is over, so its duration holds what
 another part waited for; where a member left no trace, it may have come last. Guarantees: pure.
@@ -17,7 +17,7 @@ _UNDISTURBED: Final = 0.05  # of the transfers between two ranks: at least so ma
 def measure_transfers(
     layout: ReplayLayout, duration_ns: Int64s, captured: Bools, whole: Bools, described: tuple[Int64s, Int64s]
 ) -> Int64s:
-    """How long each collective's transfer took, shape (C,): the shortest duration over its captured members.
+    """The length of each collective's transfer, shape (C,): the shortest duration over its captured members.
 
     Of the operations, shapes (N,): `duration_ns`, whether a rank was `captured`, and kind and elements (`described`).
     `whole`, shape (M,), of the first collectives: all members were captured.

@@ -73,7 +73,7 @@ def _members(key: Key) -> Members:
 
 
 def _by_likeness(shared: Int64s, waited_ns: Int64s) -> list[int]:
-    """Those ranks first that share most groups with a missing one, which are of its stage.
+    """Sorts ranks first that share most groups with a missing one, which are of its stage.
 
     Among these, who waits in operations for as long as most do: a late rank waits least.
     """
@@ -123,7 +123,7 @@ def _pattern(members: Members) -> Members:
 
 
 def _agree(theirs: Sequence[Key], wanted: Set[Key], captured: Set[int | None]) -> bool:
-    """Whether nearly all operations with captured ranks that a rank would have are wanted, and the other way round.
+    """Tells if nearly all operations with captured ranks that a rank would have are wanted, and the other way round.
 
     Of collectives as of pairs, whose number must not outvote them.
     """

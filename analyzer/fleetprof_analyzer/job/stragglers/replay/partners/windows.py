@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def shifts_by_ends(ranks: list[RankOperations]) -> list[int]:
-    """What to add to each rank's iterations, counted from 0, so that equal numbers are one iteration."""
+    """The number to add to each rank's iterations, counted from 0, so that equal numbers are one iteration."""
     first, *others = (_ends(one) for one in ranks)
     return [-len(first), *(_shift(first, ends) - len(ends) for ends in others)]
 
@@ -34,14 +34,14 @@ def _ends(one: RankOperations) -> Floats:
 
 
 def _shift(first: Floats, ends: Floats) -> int:
-    """How many iterations later than by the windows' ends a rank's stand."""
+    """The number of iterations that a rank is later than by the windows' ends a rank's stand."""
     spreads = {shift: _spread(first, ends, shift) for shift in range(-_MOST_SHIFT, _MOST_SHIFT + 1)}
     best = min(spreads, key=lambda shift: spreads[shift])
     return best if spreads[best] < _CLEARER * spreads[0] else 0
 
 
 def _spread(first: Floats, ends: Floats, shift: int) -> float:
-    """How much the differences of the ends vary, ns; infinite where too few iterations are left."""
+    """The spread of the differences of the ends, ns; infinite where too few iterations are left."""
     numbers = np.arange(len(first)) - len(first)
     at = numbers - shift + len(ends)
     there = (at >= 0) & (at < len(ends))
