@@ -4,7 +4,9 @@ Guarantees: pure; says yes only where waits hold half of the excess, or without 
 longer while their medians are not. What a rank waits longer because it has more to do is no wait of others' making.
 """
 
-from typing import Final
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 from fleetprof_api.report.stragglers import Evidence
@@ -12,7 +14,7 @@ from fleetprof_api.report.stragglers import Evidence
 from fleetprof_analyzer.job.stragglers.causes.operators import measure_stretch
 from fleetprof_analyzer.job.stragglers.causes.peers import excess
 from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
-from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
+from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.thresholds import CLEARLY, HALF
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
 
@@ -29,24 +31,42 @@ def find_contention(table: OwnTime, candidate: Candidate, total: float, operator
     waits = table.cores[candidate.rank] if table.cores else CoreWaits()
     center = np.median if candidate.pattern == LatePattern.PERSISTENT else np.mean
     waited, usually_waited = excess(table, candidate, table.waited_ns, center)
-    ran, usually_ran = excess(table, candidate, table.ran_ns, center)
     evidence = _describe(table, candidate, waits)
     if np.isfinite(waited) and waited > 0:
-        share = usually_waited / usually_ran if usually_ran > 0 else 0.0
-        # Who runs longer is also taken off the core more often, and waits longer each time than who just woke up.
-        longer = _LONGER_TURNS if ran >= CLEARLY * usually_ran else 1.0
-        more_to_do = longer * max(ran - usually_ran, 0.0) * share if np.isfinite(ran) else 0.0
-        by_others = waited - usually_waited - more_to_do
         shown = Evidence(
             measure="ready to run and waiting for a core", value=round(waited), usual=round(usually_waited),
             unit="ns per iteration",
         )  # fmt: skip
         evidence = [shown, *evidence]
-        if by_others >= HALF * total:
+        if _made_by_others(table, candidate, center) >= HALF * total or _explained_by_limit(table, candidate):
             return evidence
     elif not np.isfinite(waited) and operators >= HALF * total and (held := _held_up(table, candidate, waits)):
         return [*held, *evidence]
     return None
+
+
+def _made_by_others(table: OwnTime, candidate: Candidate, center: Callable[[Floats], Any]) -> float:
+    """What it waits for a core longer than its peers, without what more work makes it wait, ns per iteration."""
+    waited, usually_waited = excess(table, candidate, table.waited_ns, center)
+    ran, usually_ran = excess(table, candidate, table.ran_ns, center)
+    share = usually_waited / usually_ran if usually_ran > 0 else 0.0
+    # Who runs longer is also taken off the core more often, and waits longer each time than who just woke up.
+    longer = _LONGER_TURNS if ran >= CLEARLY * usually_ran else 1.0
+    more_to_do = longer * max(ran - usually_ran, 0.0) * share if np.isfinite(ran) else 0.0
+    return waited - usually_waited - more_to_do
+
+
+def _explained_by_limit(table: OwnTime, candidate: Candidate) -> bool:
+    """Whether it may use fewer cores than its peers, and its waits of all iterations hold half of its excess there.
+
+    A quota stops the process now and then, and whoever looks at it: of one iteration the waits say little.
+    """
+    cores, usual_cores = _cores_beside(table, candidate)
+    if cores is None or usual_cores is None or cores >= usual_cores:
+        return False
+    everywhere = replace(candidate, iterations=np.ones_like(candidate.iterations))
+    own, usually_own = excess(table, everywhere, table.own_ns.astype(np.float64))
+    return _made_by_others(table, everywhere, np.mean) >= HALF * (own - usually_own)
 
 
 def _held_up(table: OwnTime, candidate: Candidate, waits: CoreWaits) -> list[Evidence]:
@@ -76,6 +96,14 @@ def _cores(waits: CoreWaits) -> float | None:
     return min(limits) if limits else None
 
 
+def _cores_beside(table: OwnTime, candidate: Candidate) -> tuple[float | None, float | None]:
+    """(how many cores it may use, how many its peers: their median); None where nobody said."""
+    if not table.cores:
+        return None, None
+    usual = [found for peer in table.peers(candidate.rank).tolist() if (found := _cores(table.cores[peer])) is not None]
+    return _cores(table.cores[candidate.rank]), float(np.median(usual)) if usual else None
+
+
 def _describe(table: OwnTime, candidate: Candidate, waits: CoreWaits) -> list[Evidence]:
     """Figures beside the wait: switches, threads and cores, the quota."""
     evidence = []
@@ -87,13 +115,12 @@ def _describe(table: OwnTime, candidate: Candidate, waits: CoreWaits) -> list[Ev
             )
         )
     peers = [table.cores[peer] for peer in table.peers(candidate.rank).tolist()] if table.cores else []
-    cores = _cores(waits)
-    usual_cores = [found for peer in peers if (found := _cores(peer)) is not None]
+    cores, usual_cores = _cores_beside(table, candidate)
     if cores is not None:
         evidence.append(
             Evidence(
                 measure="cores that it may use", value=cores,
-                usual=float(np.median(usual_cores)) if usual_cores else cores, unit="cores",
+                usual=cores if usual_cores is None else usual_cores, unit="cores",
             )
         )  # fmt: skip
     if waits.torch_threads:

@@ -120,6 +120,18 @@ def test_beside_a_device_operators_that_take_longer_are_no_more_work(on_gpu: boo
     assert explained(with_operators(tabulate(host=30), batch=3.5), on_gpu=on_gpu).cause == cause
 
 
+@pytest.mark.parametrize(("cores", "waited_ms", "cause"), [
+    (1, 31, "cpu_contention"),
+    (2, 31, "host"),  # it may use as many as the others
+    (1, 11, "host"),  # of 30 ms on average
+])  # fmt: skip
+def test_where_a_quota_ends_some_iterations_the_waits_of_all_tell(cores: int, waited_ms: int, cause: str) -> None:
+    """Nobody looks while the process is stopped: what it waited then is spread over the time between two looks."""
+    late = "..x...x.x"
+    table = on_cores(tabulate(late=late, busy=90), ran_ms=(12, 12), waited_ms=(waited_ms, 1), cores=cores)
+    assert explained(table, late).cause == cause
+
+
 def test_contention_comes_with_its_figures() -> None:
     found = explained(on_cores(SLOW, ran_ms=(12, 12), waited_ms=(31, 1), threads=4))
     shown = {one.measure: (one.value, one.usual, one.unit) for one in found.evidence}
