@@ -41,7 +41,6 @@ def test_the_operator_s_account_reaches_no_configuration_no_secret_and_no_pod(se
         ("GET", f"{TEAM}/configmaps", None),
         ("POST", f"{TEAM}/pods", pod),
         ("POST", f"/api/v1/namespaces/{SYSTEM}/pods", pod),
-        ("PATCH", f"{TEAM}/pods/p", {"metadata": {"labels": {"a": "b"}}}),
         ("DELETE", f"{TEAM}/pods/p", None),
         ("POST", f"{TEAM}/pods/p/exec", None),
         ("POST", f"{TEAM}/pods/p/ephemeralcontainers", None),
