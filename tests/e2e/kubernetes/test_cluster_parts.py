@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from cluster import __main__ as cluster_command
-from cluster.local import addresses, processes
+from cluster.local import addresses, policy_engine, processes
 from cluster.local.kept_images import KeptImages
 from cluster.refusal import ClusterFailure
 from harness.waiting import wait_until
@@ -147,3 +147,39 @@ def test_whoever_starts_the_cluster_is_told_where_its_programs_are(
     last = f"export KUBECONFIG={tmp_path}/kubeconfig"
     assert described("/nowhere") == [f"export PATH=$PATH:{tmp_path}  # has kubectl and helm", last]
     assert described(str(tmp_path)) == [last]
+
+
+def test_of_an_engine_that_enforced_policies_nothing_stays_and_nothing_of_others_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = [
+        "-P FORWARD ACCEPT",
+        "-N KUBE-ROUTER-FORWARD",
+        "-N KUBE-FORWARD",
+        '-A FORWARD -m comment --comment "kube-router netpol" -j KUBE-ROUTER-FORWARD',
+        "-A FORWARD -j KUBE-FORWARD",
+    ]
+    sets = ["KUBE-SRC-A", "KUBE-DST-B", "kube-router-local-ips", "inet6:KUBE-SRC-C", "KUBE-CLUSTER-IP", "other"]
+    made: list[str] = []
+
+    def run(*command: str) -> str:
+        if command[-1] == "-S":
+            return "\n".join(rules)
+        if command[1:] == ("list", "-name"):
+            return "\n".join(sets)
+        made.append(" ".join(command).replace(" -w -t filter", ""))
+        return ""
+
+    (tmp_path / "kube-router.log").touch()
+    monkeypatch.setattr(policy_engine, "RUN", tmp_path)
+    monkeypatch.setattr(policy_engine, "_run", run)
+    policy_engine.stop()
+    assert made == [
+        *(
+            f"{program} {words}"
+            for program in ("iptables", "ip6tables")
+            for words in ("-D FORWARD -m comment --comment kube-router netpol -j KUBE-ROUTER-FORWARD",
+                          "-X KUBE-ROUTER-FORWARD")
+        ),
+        *(f"ipset destroy {name}" for name in sets[:4]),
+    ]  # fmt: skip

@@ -22,6 +22,7 @@ from cluster.programs import binaries, debian
 
 _NAME: Final = "kube-router"
 _OURS: Final = re.compile(r"KUBE-(ROUTER|POD-FW|NWPLCY)-")
+_SETS: Final = re.compile(r"(inet6:)?(KUBE-(SRC|DST)-|kube-router-)")  # kube-proxy has sets that begin with KUBE- too
 _HEALTH_PORT: Final = 20244
 
 
@@ -51,20 +52,21 @@ def stop() -> None:
     if not (RUN / f"{_NAME}.log").is_file():
         return
     processes.stop(RUN, _NAME)
-    rules = [line for line in _iptables("-S").splitlines() if _OURS.search(line)]
-    for line in rules:
-        if line.startswith("-A"):
-            _iptables(*shlex.split(line.replace("-A", "-D", 1)))
-    for line in rules:
-        if line.startswith("-N"):
-            _iptables("-X", line.split()[1])
+    for program in ("iptables", "ip6tables"):
+        _take_back(program, "-w", "-t", "filter")
     for name in _run("ipset", "list", "-name").split():
-        if name.startswith("KUBE-") or name.startswith("kube-router-"):
+        if _SETS.match(name):
             _run("ipset", "destroy", name)
 
 
-def _iptables(*words: str) -> str:
-    return _run("iptables", "-w", "-t", "filter", *words)
+def _take_back(*table: str) -> None:
+    rules = [line for line in _run(*table, "-S").splitlines() if _OURS.search(line)]
+    for line in rules:
+        if line.startswith("-A"):
+            _run(*table, *shlex.split(line.replace("-A", "-D", 1)))
+    for line in rules:
+        if line.startswith("-N"):
+            _run(*table, "-X", line.split()[1])
 
 
 def _run(*command: str) -> str:
