@@ -15,6 +15,7 @@ from cluster.choice import Cluster, choose_cluster
 from cluster.refusal import ClusterFailure, NoCluster
 from cluster.turns import alone
 from scene.api import Api
+from scene.held_pod import make_held_pod
 from scene.installation import Installation
 from scene.namespaces import INJECTED, make_namespace, remove_namespace
 from scene.people import People
@@ -202,9 +203,14 @@ def make_request(api: Api, store: StoreInCluster) -> Iterator[Callable[..., JobR
 
 @pytest.fixture(scope="session")
 def team(installation: Installation, api: Api, cluster: Cluster, leaving: list[str]) -> Iterator[str]:
-    """A namespace of trainers that asked for injection."""
+    """A namespace of trainers that asked for injection, and of a pod whose sidecar's image nobody can pull.
+
+    That waits for two minutes while other tests run.
+    """
     with _making_namespaces(api, cluster, leaving) as make_one:
-        yield make_one("e2e-team", INJECTED)
+        name = make_one("e2e-team", INJECTED)
+        make_held_pod(api, name)
+        yield name
 
 
 @pytest.fixture(scope="session")

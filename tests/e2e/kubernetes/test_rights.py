@@ -5,9 +5,11 @@ from collections.abc import Callable
 
 import pytest
 from cluster.choice import Cluster
+from fleetprof_api.pods import WITHOUT_SIDECAR_ANNOTATION
 from harness.kubernetes.chart import VALUE_SETS, render
-from scene.api import Api, wait_until
+from scene.api import Api, Object, wait_until
 from scene.audit import granted_to, used_by
+from scene.held_pod import NAME
 from scene.installation import NAMESPACE, Installation
 from scene.namespaces import INJECTED
 
@@ -111,6 +113,15 @@ def may(api: Api, user: str, verb: str, namespace: str) -> bool:
         api.kubectl("auth", "can-i", verb, "profilerequests.fleetprof.io", f"--as={user}", "-n", namespace)
         return True
     return False
+
+
+def test_a_pod_whose_sidecar_nobody_can_pull_trains_without_it(api: Api, team: str) -> None:
+    def look() -> Object:
+        return api.get("Pod", NAME, team) or {"status": {}}
+
+    wait_until(lambda: look()["status"].get("phase") == "Succeeded", lambda: f"its end: {look()['status']}", 240)
+    annotations = look()["metadata"]["annotations"]
+    assert "(registry.invalid/sidecar:none) did not start within 120 s: " in annotations[WITHOUT_SIDECAR_ANNOTATION]
 
 
 @pytest.mark.parametrize("component", ["operator", "webhook", "webui"])
