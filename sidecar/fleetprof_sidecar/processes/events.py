@@ -52,7 +52,7 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class BusyChanged:
-    """Kineto says that a trace runs in the process (or the user's own profiler), or no longer.
+    """The profiler says that a trace runs in the process (or the user's own profiler), or no longer.
 
     step: the process's latest known step.
     """

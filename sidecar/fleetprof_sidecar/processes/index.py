@@ -1,4 +1,4 @@
-"""Which processes there are: one record for the Kineto client and the agent of each, found by any of their names.
+"""Which processes there are: one record for the profiler's client and the agent of each, found by any of their names.
 
 Guarantees: no lock, no clock, no I/O; the process table calls everything here under its lock and passes the time in.
 Every record is found by its id and by the address of each end that it has, and by nothing else; each change is told.
@@ -13,7 +13,7 @@ from fleetprof_sidecar.processes.agent_messages import AgentHello
 from fleetprof_sidecar.processes.event_queue import EventQueue
 from fleetprof_sidecar.processes.events import Changed, Gone, ProcessEvent
 from fleetprof_sidecar.processes.peers import find_agent_for, find_client_for
-from fleetprof_sidecar.processes.records import AgentClient, KinetoClient, ProcessRecord
+from fleetprof_sidecar.processes.records import AgentClient, ProcessRecord, ProfilerClient
 from fleetprof_sidecar.processes.roles import infer_roles
 from fleetprof_sidecar.profiler import Credentials
 
@@ -29,7 +29,7 @@ class ProcessIndex:
         self._counters = counters
         self._command_launches = command_launches
         self._by_id: dict[str, ProcessRecord] = {}
-        self._by_kineto: dict[str, ProcessRecord] = {}
+        self._by_client: dict[str, ProcessRecord] = {}
         self._by_agent: dict[str, ProcessRecord] = {}
         self._roles_stale = False  # inferred when somebody looks: a poll must not wait for it
 
@@ -42,8 +42,8 @@ class ProcessIndex:
         return self._by_id.get(process_id)
 
     def of_client(self, address: str) -> ProcessRecord | None:
-        """The process whose Kineto client has this address."""
-        return self._by_kineto.get(address)
+        """The process whose client has this address."""
+        return self._by_client.get(address)
 
     def of_agent(self, address: str) -> ProcessRecord | None:
         """The process whose agent has this address."""
@@ -56,10 +56,10 @@ class ProcessIndex:
     def add_client(
         self, address: str, pids: tuple[int, ...], credentials: Credentials, now: int
     ) -> ProcessRecord | None:
-        """A new Kineto client: the record of its process. None: it is refused, and counted."""
+        """A new client of a profiler: the record of its process. None: it is refused, and counted."""
         name = PurePosixPath(address).name
-        kineto = KinetoClient(address, pids, credentials)
-        process, impostors = find_agent_for(name, kineto, self._by_id.values())
+        client = ProfilerClient(address, pids, credentials)
+        process, impostors = find_agent_for(name, client, self._by_id.values())
         for impostor in impostors:  # the client gets its own record
             self._counters["refused_agents"] += 1
             self.remove(impostor, now)
@@ -71,8 +71,8 @@ class ProcessIndex:
                 self._counters["refused_clients"] += 1
                 return None
             process = self._by_id[process_id] = ProcessRecord(process_id, now)
-        process.kineto = kineto
-        self._by_kineto[address] = process
+        process.client = client
+        self._by_client[address] = process
         self._events.put(Changed(process.process_id, now))
         self._roles_stale = True
         return process
@@ -98,8 +98,8 @@ class ProcessIndex:
     def remove(self, process: ProcessRecord, now: int) -> None:
         """The process has ended."""
         del self._by_id[process.process_id]
-        if process.kineto is not None:
-            self._by_kineto.pop(process.kineto.address, None)
+        if process.client is not None:
+            self._by_client.pop(process.client.address, None)
         if process.agent is not None:
             self._by_agent.pop(process.agent.address, None)
         self._roles_stale = True

@@ -50,8 +50,8 @@ class Order:
 
 
 @dataclass(slots=True)
-class KinetoClient:
-    """A process's Kineto socket. `pids`: itself, then its ancestors, in its own pid namespace."""
+class ProfilerClient:
+    """A process's socket, by which it asks for orders. `pids`: itself, then its ancestors, in its own pid namespace."""
 
     address: str
     pids: tuple[int, ...]
@@ -61,7 +61,7 @@ class KinetoClient:
     rhythm: PollRhythm = field(default_factory=PollRhythm)
 
     def note_poll(self, now_unix_ns: int) -> None:
-        """Notes when Kineto polled, and learns its rhythm from it."""
+        """Notes when it polled, and learns its rhythm from it."""
         if self.last_poll_unix_ns:
             self.rhythm.note(now_unix_ns - self.last_poll_unix_ns)
         self.last_poll_unix_ns = now_unix_ns
@@ -85,18 +85,18 @@ class AgentClient:
     own_profile: str = ""
 
 
-def is_same_process(kineto: KinetoClient, agent: AgentClient) -> bool:
+def is_same_process(client: ProfilerClient, agent: AgentClient) -> bool:
     """Tells whether both ends can be one process's: its own word on the pid and the kernel's on pid and uid agree."""
-    return kineto.pids[0] == agent.pid and kineto.credentials == agent.credentials
+    return client.pids[0] == agent.pid and client.credentials == agent.credentials
 
 
 @dataclass(slots=True)
 class ProcessRecord:
-    """One process; it has a Kineto client or an agent, usually both."""
+    """One process; it has a client of its profiler or an agent, usually both."""
 
     process_id: str
     first_seen_unix_ns: int
-    kineto: KinetoClient | None = None
+    client: ProfilerClient | None = None
     agent: AgentClient | None = None
     environment: Environment | None = None
     examined: bool = False
@@ -111,7 +111,7 @@ class ProcessRecord:
     @property
     def credentials(self) -> Credentials:
         """The kernel's word on who it is."""
-        peer = self.kineto or self.agent
+        peer = self.client or self.agent
         assert peer is not None
         return peer.credentials
 
@@ -144,9 +144,9 @@ class ProcessRecord:
         return changes
 
     def take_busy(self, busy: bool, now_unix_ns: int) -> None:
-        """Kineto's slot is taken, or free again: long after our last order, and before the first, not by us."""
-        assert self.kineto is not None
-        self.kineto.busy = busy
+        """The profiler's slot is taken, or free again: long after our last order, and before the first, not by us."""
+        assert self.client is not None
+        self.client.busy = busy
         if busy and now_unix_ns - self.last_delivery_unix_ns > OURS_NS:
             self.profiles_itself = True
 
@@ -158,8 +158,8 @@ class ProcessRecord:
     @property
     def pids(self) -> tuple[int, ...]:
         """Itself and its ancestors as far as they are known; an agent knows its parent only."""
-        if self.kineto is not None:
-            return self.kineto.pids
+        if self.client is not None:
+            return self.client.pids
         assert self.agent is not None
         return self.agent.pid, self.agent.hello.ppid
 
@@ -180,16 +180,16 @@ class ProcessRecord:
 
     def polls(self, now_unix_ns: int) -> bool:
         """Tells whether it asks for configs."""
-        return self.kineto is not None and not self.kineto.is_silent(now_unix_ns)
+        return self.client is not None and not self.client.is_silent(now_unix_ns)
 
     def is_lost(self, now_unix_ns: int) -> bool:
         """Tells whether it fell silent for good. An agent alone may be silent: its socket tells when it is gone.
 
         One that is stopped by a signal is silent, and is there.
         """
-        if self.kineto is None or not self.kineto.is_silent(now_unix_ns):
+        if self.client is None or not self.client.is_silent(now_unix_ns):
             return False
-        return not self.has_agent or now_unix_ns - self.kineto.last_poll_unix_ns > LOST_WITH_AGENT_NS
+        return not self.has_agent or now_unix_ns - self.client.last_poll_unix_ns > LOST_WITH_AGENT_NS
 
     def check_order(self, now_unix_ns: int, first_step: int | None, *, chosen: bool) -> None:
         """Raises OrderRefused when it may not be given an order; see ProcessTable.place_order."""
@@ -238,7 +238,7 @@ class ProcessRecord:
         """The places where it can be looked at from outside."""
         return Whereabouts(
             self.process_id,
-            self.kineto.address if self.kineto is not None else "",
+            self.client.address if self.client is not None else "",
             self.agent.address if self.agent is not None else "",
             self.credentials.pid,
             self.examined,
@@ -246,7 +246,7 @@ class ProcessRecord:
 
     def view(self, now_unix_ns: int) -> ProcessView:
         """The view for others. The agent's word on the rank is better than the environment's."""
-        kineto, agent = self.kineto, self.agent
+        client, agent = self.client, self.agent
         hello = agent.hello if agent is not None else None
         environment = self.environment or Environment()
         # An agent that waits knows the same variables, and alone does where /proc cannot be seen.
@@ -270,7 +270,7 @@ class ProcessRecord:
             polls_kineto=self.polls(now_unix_ns),
             has_agent=self.has_agent,
             agent_waits=hello is not None and hello.waits,
-            busy=(kineto is not None and kineto.busy) or bool(self.own_profile),
+            busy=(client is not None and client.busy) or bool(self.own_profile),
             own_profile=self.own_profile,
             profiles_itself=self.profiles_itself,
             torch_version=hello.torch if hello is not None else "",
@@ -281,10 +281,10 @@ class ProcessRecord:
             host_name=hello.host if hello is not None else "",
             restart_count=hello.restart_count if hello is not None else environment.restart_count,
             first_seen_unix_ns=self.first_seen_unix_ns,
-            last_poll_unix_ns=kineto.last_poll_unix_ns if kineto is not None else 0,
-            poll_interval_ns=int(kineto.rhythm.interval_ns) if kineto is not None else 0,
-            poll_lateness_ns=int(kineto.rhythm.lateness_ns) if kineto is not None else 0,
-            polls_steadily=kineto is not None and kineto.rhythm.is_steady,
+            last_poll_unix_ns=client.last_poll_unix_ns if client is not None else 0,
+            poll_interval_ns=int(client.rhythm.interval_ns) if client is not None else 0,
+            poll_lateness_ns=int(client.rhythm.lateness_ns) if client is not None else 0,
+            polls_steadily=client is not None and client.rhythm.is_steady,
             step=self.step,
             memory_headroom_bytes=agent.headroom_bytes if agent is not None else self.headroom_bytes,
         )

@@ -1,4 +1,4 @@
-"""The rhythm of a Kineto client's polls, and so whether its next poll can be foretold.
+"""The rhythm of a process's polls, and so whether its next poll can be foretold.
 
 A client polls at an interval of its own, but one that could not reach us waits longer with every try, for up to 5 s
 (10 s in all, docs/kineto-protocol.md#without-a-daemon), and polls that waited in our queue come in a burst when we come

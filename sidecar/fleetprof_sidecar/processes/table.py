@@ -1,7 +1,7 @@
-"""The processes that this sidecar serves: one record joins a process's Kineto client and its agent.
+"""The processes that this sidecar serves: one record joins a process's client, which asks for orders, and its agent.
 
 Guarantees: thread-safe; a record is keyed by socket addresses, never by a pid (containers of one pod repeat pids);
-`process_id` stays the same from the process's first poll on, and across a restart of the sidecar when Kineto's socket
+`process_id` stays the same from the process's first poll on, and across a restart of the sidecar when its socket
 is known, because it is made from that socket's name. A config leaves only in answer to an idle poll, at most once, to a
 process that may have one: a trainer, or one of unknown role that the caller chose explicitly (roles.py says which can
 be chosen); never a launcher or a worker. Nothing here blocks, reads a file or calls a subscriber: events are queued,
@@ -160,19 +160,19 @@ class ProcessTable:
             process = self.processes.of_client(address)
             if process is None:
                 process = self.processes.add_client(address, request.pids, credentials, now)
-            if process is None or process.kineto is None:
+            if process is None or process.client is None:
                 send("")
                 return
-            if process.kineto.credentials != credentials:
+            if process.client.credentials != credentials:
                 # The path was taken over by somebody else after its owner: not the process that was registered.
                 self.counters["credentials_changed"] += 1
                 send("")
                 return
-            process.kineto.note_poll(now - waited_ns)
-            if process.kineto.busy is request.idle:
+            process.client.note_poll(now - waited_ns)
+            if process.client.busy is request.idle:
                 process.take_busy(not request.idle, now)
                 step = process.step.step if process.step is not None else None
-                self.events.put(BusyChanged(process.process_id, process.kineto.busy, now, step))
+                self.events.put(BusyChanged(process.process_id, process.client.busy, now, step))
             order = self._deliverable(process, request.idle and not process.own_profile, now)
             if order is None:
                 send("")
@@ -263,12 +263,12 @@ class ProcessTable:
                 self.processes.remove(process, self._clock())
 
     def record_agent_exit(self, process_id: str, agent_address: str) -> None:
-        """The agent's socket is closed; a process that has no Kineto client is gone with it."""
+        """The agent's socket is closed; a process that has no client is gone with it."""
         with self._lock:
             process = self.processes.get(process_id)
             if process is None or process.agent is None or process.agent.address != agent_address:
                 return
-            if process.kineto is None:
+            if process.client is None:
                 self.processes.remove(process, self._clock())
                 return
             self.processes.drop_agent(process, self._clock())
@@ -298,5 +298,5 @@ class ProcessTable:
 
     def _drop_order(self, process: ProcessRecord, why: str, now: int) -> None:
         process.order = None
-        last_poll_unix_ns = process.kineto.last_poll_unix_ns if process.kineto is not None and process.polls(now) else 0
+        last_poll_unix_ns = process.client.last_poll_unix_ns if process.client is not None and process.polls(now) else 0
         self.events.put(Expired(process.process_id, why, now, last_poll_unix_ns))

@@ -50,7 +50,7 @@ class ProcessView:
     polls_kineto: bool
     has_agent: bool
     agent_waits: bool
-    busy: bool  # Kineto's one slot is taken, by a trace of ours or by the job's own profiler
+    busy: bool  # the profiler's one slot is taken, by a trace of ours or by the job's own profiler
     profiles_itself: bool  # a profile of the job's own was seen at some time
     own_profile: str  # what the job's own profiler is at, as its agent says: "", "warmup" or "active"
     torch_version: str
@@ -74,7 +74,7 @@ class Whereabouts:
     """The places of a process for housekeeping: its sockets, its visible pid (0: none), and whether /proc was asked."""
 
     process_id: str
-    kineto_address: str
+    client_address: str
     agent_address: str
     visible_pid: int
     examined: bool

@@ -91,7 +91,7 @@ class Housekeeping:
             if handle is not None:
                 handle.close()
             handle = self._handles[process.process_id] = ProcessHandle(process.visible_pid)
-        if handle.has_exited() or (process.kineto_address and has_listener(process.kineto_address) is False):
+        if handle.has_exited() or (process.client_address and has_listener(process.client_address) is False):
             self._table.record_exit(process.process_id)
         elif process.agent_address and not has_listener(process.agent_address):
             self._table.record_agent_exit(process.process_id, process.agent_address)

@@ -97,10 +97,10 @@ class Anything(RuleBasedStateMachine):
         index = self.world.table.processes
         for process in index:
             assert index.get(process.process_id) is process
-            assert process.kineto is not None or process.agent is not None
-            assert process.kineto is None or index.of_client(process.kineto.address) is process
+            assert process.client is not None or process.agent is not None
+            assert process.client is None or index.of_client(process.client.address) is process
             assert process.agent is None or index.of_agent(process.agent.address) is process
-        clients = {process.kineto.address for process in index if process.kineto is not None}
+        clients = {process.client.address for process in index if process.client is not None}
         agents = {process.agent.address for process in index if process.agent is not None}
         assert {address for address in self.world.clients if index.of_client(address) is not None} == clients
         assert {address for address in self.world.hellos if index.of_agent(address) is not None} == agents
