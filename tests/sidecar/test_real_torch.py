@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from fleetprof_sidecar.kineto.config import build_config, latest_delivery_unix_ns, trace_path
+from fleetprof_sidecar.kineto.config import build_config, latest_delivery_unix_ns
 from fleetprof_sidecar.processes.events import Delivered, Gone
 from fleetprof_sidecar.processes.roles import Role
 from fleetprof_sidecar.processes.views import OrderRefused, ProcessView
@@ -24,6 +24,7 @@ from fleetprof_sidecar.sockets.datagrams import DatagramSocket
 from fleetprof_sidecar.sockets.directory import trainer_environment
 from fleetprof_sidecar.trainer_side import TrainerSide
 from harness.training.local_job import NO_COMPILER, TORCHRUN
+from kineto_messages import trace_path
 
 pytestmark = pytest.mark.torch
 PYTHONS = os.environ.get("FLEETPROF_TORCH_PYTHONS", sys.executable).split(os.pathsep)

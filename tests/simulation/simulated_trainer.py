@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from fleetprof_agent import wire
-from fleetprof_sidecar.kineto.wire import IDLE, RequestMessage, build_request, parse_reply
+from fleetprof_sidecar.kineto.wire import IDLE, RequestMessage
+from kineto_messages import build_request, parse_reply
 from simulated_job import NS, Faults, SimulatedJob
 from simulated_trace import SimulatedTrace, make_document, read_config, recorded_steps
 

@@ -64,11 +64,6 @@ def latest_delivery_unix_ns(start: TimeStart, device_kind: str) -> int:
     return start.start_unix_ms * 10**6 - warmup_s(device_kind) * 10**9 - KINETO.delivery_margin_ns
 
 
-def trace_path(output: str, pid: int) -> str:
-    """Kineto's file: the pid (its own namespace's) goes before `.json`; `.tmp` is appended until it is whole."""
-    return f"{_checked_path(output).removesuffix('.json')}_{pid}.json"
-
-
 def _checked_path(path: str) -> str:
     # libkineto puts the pid before the first ".json" of the whole path and refuses any "..".
     if not _PATH.fullmatch(path) or ".." in path or path.count(".json") != 1 or ".pt.trace" in path:

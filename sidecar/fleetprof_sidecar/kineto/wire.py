@@ -91,20 +91,3 @@ def build_context_reply(instances: int) -> bytes:
     """The answer to `ctxt`: how many instances are registered."""
     payload = _COUNT.pack(instances)
     return _HEADER.pack(len(payload), b"ctxt") + payload
-
-
-def build_request(message: RequestMessage) -> bytes:
-    """The message that a client sends; for simulated trainers."""
-    count = len(message.pids)
-    payload = _REQUEST.pack(message.mask, count, message.job_id) + struct.pack(f"<{count}i", *message.pids)
-    return _HEADER.pack(len(payload), b"req") + payload
-
-
-def parse_reply(data: bytes) -> str:
-    """The config in an answer to `req`, "" when there is nothing to do; for simulated trainers. Raises ValueError."""
-    if len(data) < HEADER_BYTES:
-        raise ValueError(f"reply of {len(data)} bytes, the header alone has {HEADER_BYTES}")
-    size, kind = _HEADER.unpack_from(data)
-    if kind.rstrip(b"\0") != b"req" or size != len(data) - HEADER_BYTES:
-        raise ValueError("not a well-formed reply to req")
-    return data[HEADER_BYTES:].decode("ascii")

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fleetprof_sidecar.kineto.wire import RequestMessage, build_request, parse_reply
+from fleetprof_sidecar.kineto.wire import RequestMessage
 from fleetprof_sidecar.processes.table import ProcessTable
 from fleetprof_sidecar.sockets.kineto_endpoint import KinetoEndpoint
+from kineto_messages import build_request, parse_reply
 
 from harness.sidecar.process_world import RecordedAgents
 

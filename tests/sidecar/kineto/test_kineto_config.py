@@ -4,8 +4,9 @@ import re
 from typing import Any, cast
 
 import pytest
-from fleetprof_sidecar.kineto.config import build_config, latest_delivery_unix_ns, trace_path
-from fleetprof_sidecar.profiler import StepStart, TimeStart, TraceOrder
+from fleetprof_sidecar.kineto.config import build_config, latest_delivery_unix_ns
+from fleetprof_sidecar.profiler import StepStart, TimeStart, TraceName, TraceOrder
+from fleetprof_sidecar.sockets.kineto_profiler import KinetoProfiler
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -127,5 +128,15 @@ def test_every_config_is_whole_lines_of_allowed_keys(**fields: Any) -> None:
         assert line.partition("=")[0] in KEYS
 
 
-def test_kineto_puts_the_pid_before_the_ending() -> None:
-    assert trace_path("/run/fleetprof/traces/c-r0.json", 17) == "/run/fleetprof/traces/c-r0_17.json"
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("c-1-r0_17.json", TraceName("c-1-r0", 17, True)),
+        ("c-1-r0_17.json.tmp", TraceName("c-1-r0", 17, False)),
+        ("c-1-r0.json", None),
+        ("C-r0_17.json", None),
+        ("c-1-r0_17.json.gz", None),
+    ],
+)
+def test_kineto_puts_the_pid_before_the_ending(name: str, found: TraceName | None) -> None:
+    assert KinetoProfiler().read_name(name) == found

@@ -9,12 +9,11 @@ from fleetprof_sidecar.kineto.wire import (
     RequestMessage,
     build_context_reply,
     build_reply,
-    build_request,
     parse,
-    parse_reply,
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from kineto_messages import build_request, parse_reply
 
 # A request of a torch 2.13 process, field by field: size 40, "req", mask 3, 6 pids (itself, then ancestors), job 0.
 REAL_REQUEST = (

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from fleetprof_sidecar.kineto.config import build_config, trace_path
+from fleetprof_sidecar.kineto.config import build_config
 from fleetprof_sidecar.processes.events import AgentMessage, BusyChanged, Delivered, Expired, Gone
 from fleetprof_sidecar.processes.roles import Role
 from fleetprof_sidecar.processes.views import OrderRefused
 from fleetprof_sidecar.profiler import StepStart, TimeStart, TraceOrder
 from fleetprof_sidecar.sockets.datagrams import SocketInUse
 from fleetprof_sidecar.trainer_side import TrainerSide
+from kineto_messages import trace_path
 from simulated_job import Faults, SimulatedJob
 from simulated_trainer import SimulatedTrainer
 
