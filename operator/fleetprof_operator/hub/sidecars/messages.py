@@ -149,6 +149,8 @@ def _check_processes(processes: Sequence[pb.Process]) -> None:
         texts += [process.profiler.name]
         _check_texts("process", texts, MAX_WORD)
         _make_printable(process, "torch_version", "python_version", "device_kind", "device_name")
+        if process.HasField("profiler"):
+            _make_printable(process.profiler, "name")
 
 
 def _check_telemetry(report: pb.Telemetry) -> None:
