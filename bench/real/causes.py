@@ -31,7 +31,7 @@ sys.path[:0] = [str(HERE), str(ROOT / "tests")]
 
 import msgspec  # noqa: E402
 from capture import stop_family, stop_programs  # noqa: E402
-from fleetprof_analyzer.findings.known_causes import KINDS  # noqa: E402
+from fleetprof_analyzer.findings.known_cause_kinds import KINDS  # noqa: E402
 from fleetprof_api.report.report import Report  # noqa: E402
 from harness.training.local_system import Local, make_local  # noqa: E402
 

@@ -7,7 +7,8 @@ from typing import get_args
 
 import msgspec
 import pytest
-from fleetprof_analyzer.findings.known_causes import KINDS, KnownCauseKind, ProvenCause
+from fleetprof_analyzer.findings.known_cause_kinds import KINDS, KnownCauseKind
+from fleetprof_analyzer.findings.known_causes import ProvenCause
 from fleetprof_analyzer.findings.registry import find_findings
 from fleetprof_analyzer.rank.causes.registry import CAUSES
 from fleetprof_analyzer.views.answer.answer import give_answer

@@ -1,6 +1,6 @@
 """The known causes of lost time that a rank's trace and samples prove, each by its function.
 
-`findings.known_causes` has what is said of each, and docs/measures.md#known-causes its evidence.
+`findings.known_cause_kinds` has what is said of each, and docs/measures.md#known-causes its evidence.
 """
 
 from collections.abc import Callable, Mapping
