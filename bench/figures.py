@@ -1,4 +1,4 @@
-"""What the bench's sections share: a measured figure beside the named figure."""
+"""The common part of the bench's sections: a measured figure beside the named figure."""
 
 from __future__ import annotations
 

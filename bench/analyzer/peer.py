@@ -1,4 +1,4 @@
-"""What HTA does with a folder of traces, as far as fleetprof does the same; run by the interpreter of `.ci/hta`.
+"""HTA's work on a folder of traces, as far as fleetprof does the same; run by the interpreter of `.ci/hta`.
 
     <hta python> bench/analyzer/peer.py FOLDER... > answers.jsonl
 

@@ -74,7 +74,7 @@ _TIMELINE_TURNS = 9
 
 @dataclass(frozen=True)
 class Run:
-    """What one program took."""
+    """The time of one program."""
 
     cpu_s: float
     wall_s: float

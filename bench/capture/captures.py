@@ -99,7 +99,7 @@ def measure_agent_captures(local: Local, times: int) -> list[Figure]:
 
 
 def measure_canary(local: Local, times: int) -> list[Figure]:
-    """How much later the ranks are asked when one of them records first; the captures themselves are those above."""
+    """The delay of the ranks' orders when one of them records first; the captures themselves are those above."""
     job = local.run("canary", *TRAINS, ranks=RANKS, torchrun=())
     job.await_steps()
     time.sleep(3)

@@ -70,7 +70,7 @@ EXIT = CaptureTiming("recording when the job exits", "NONE", LONG)
 
 @dataclass
 class TimingOutcome:
-    """What came of one case: how its captures ended, and which of the job's own traces came meanwhile."""
+    """The outcome of one case: the ends of its captures, and which of the job's own traces came meanwhile."""
 
     ends: list[str] = field(default_factory=list)
     traces: list[int] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Followed:
 
 
 def read_trace(path: Path) -> str:
-    """What is in each step of a trace, in a form to be compared; ours would stand out by its name."""
+    """The content of each step of a trace, in a form to be compared; ours would stand out by its name."""
     events = [e for e in json.loads(path.read_text())["traceEvents"] if e.get("ph") in ("X", "i") and "name" in e]
     starts = sorted(e["ts"] for e in events if e["name"].startswith("ProfilerStep"))
     steps: list[Counter] = [Counter() for _ in range(len(starts) + 1)]
@@ -114,7 +114,7 @@ def find_traces(folder: Path) -> list[Path]:
 
 
 def run_alone(python: Path, kind: str, folder: Path) -> set[str]:
-    """What the job's own traces hold without us, of three cycles; PyTorch counts steps where a daemon is looked for."""
+    """The job's own traces without us, of three cycles; PyTorch counts steps where a daemon is looked for."""
     folder.mkdir()
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PACE": "0.005", "KINETO_USE_DAEMON": "1"}
     with (folder / "output").open("wb") as output:
@@ -216,7 +216,7 @@ def make_environment(home: Path, version: str) -> Path:
 
 @contextlib.contextmanager
 def open_home(given: Path | None) -> Iterator[Path]:
-    """Where the environments are made: a folder of the caller's, or one that is removed."""
+    """The place of the environments: a folder of the caller's, or one that is removed."""
     if given is not None:
         yield given
     else:

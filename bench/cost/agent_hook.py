@@ -1,4 +1,4 @@
-"""What the agent's hook costs per optimizer step: python bench/cost/agent_hook.py [--steps N]
+"""The cost of the agent's hook per optimizer step: python bench/cost/agent_hook.py [--steps N]
 
 Prints, as JSON, the median time of one optimizer step of a small model (ns) bare, with an empty hook and with the
 agent's, in interleaved rounds, and the hook's own time called in a loop (ns); `steps` per round; and the median time of
@@ -28,7 +28,7 @@ def measure(function, count: int) -> float:
 
 
 def measure_in_place(torch, ways, width: int = 1024, iterations: int = 80, rounds: int = 4) -> dict[str, float]:
-    """What one call of each of `ways` (name: hook) takes after a step of a training of 20 ms; ways take turns."""
+    """The time of one call of each of `ways` (name: hook) after a step of a training of 20 ms; ways take turns."""
     layers = [torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.ReLU()) for _ in range(6)]
     model = torch.nn.Sequential(*layers)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)

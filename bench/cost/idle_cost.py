@@ -1,4 +1,4 @@
-"""What fleetprof costs a job while nothing is captured: by the clock against a bare job (turns.py), and counted.
+"""The cost of fleetprof for a job while nothing is captured: by the clock against a bare job (turns.py), and counted.
 
 The clock cannot see a thousandth on a machine that others use. What can be counted is counted: the CPU time of the
 hook per step, of Kineto's polling thread and of the sidecar, per second, each from the kernel's own account. By the
@@ -72,7 +72,7 @@ def _start(local: Local, kind: str, batches: int, stack: ExitStack) -> Trainer:
 
 
 def measure_batch_ns(local: Local) -> int:
-    """How long one batch takes here."""
+    """The time of one batch here."""
     with ExitStack() as stack:
         trainer = _start(local, BARE, 1, stack)
         return min(trainer.run_block(CALIBRATION)[0] // CALIBRATION for _ in range(5))
@@ -183,7 +183,7 @@ def measure_sidecar(local: Local, processes: int, seconds: float, device: str = 
 
 
 def measure_agent() -> dict[str, Any]:
-    """What agent_hook.py prints; in a process of its own."""
+    """The output of agent_hook.py; in a process of its own."""
     script = Path(__file__).with_name("agent_hook.py")
     result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     measured: dict[str, Any] = json.loads(result.stdout)
@@ -199,7 +199,7 @@ def _tell_in_place(found: dict[str, int]) -> str:
 
 
 def measure(local: Local, *, quick: bool) -> list[Figure]:
-    """What a job pays while nothing is captured. `quick` measurements are too short for a claim."""
+    """The cost of a job while nothing is captured. `quick` measurements are too short for a claim."""
     seconds = 5 if quick else 30
     agent = measure_agent()
     hook_us, announce_us = agent["hook_ns"] / 1000, agent["announce_ns"] / 1000

@@ -1,4 +1,4 @@
-"""What injection adds to a pod's life: trivial pods with and without the sidecar, in turns, on a cluster that runs.
+"""The time that injection adds to a pod: trivial pods with and without the sidecar, in turns, on a cluster that runs.
 
     KUBECONFIG=... python bench/cost/pod_start.py --pods 20 --namespace default
 
@@ -25,7 +25,7 @@ ROUNDS = 5000
 
 @dataclass(frozen=True)
 class Life:
-    """Of one pod, in seconds from the begin of its creation."""
+    """The life of one pod, in seconds from the begin of its creation."""
 
     created: float
     began: float

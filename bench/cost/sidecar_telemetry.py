@@ -1,4 +1,4 @@
-"""What telemetry's dearer sources take of a sidecar: a DCGM exporter that it asks, and counters read every millisecond.
+"""The cost of telemetry's dearer sources in a sidecar: a DCGM exporter that it asks, counters read every millisecond.
 
 The exporter is a server here that answers what one of version 3.3 tells of eight GPUs, with its default counters and
 those that docs/telemetry.md names. All else is as it runs: the sidecar of `fleetprof run`, its hub, simulated trainers.
@@ -72,7 +72,7 @@ def _measure_millisecond() -> list[Figure]:
 
 
 def measure(local: Local) -> list[Figure]:
-    """What a sidecar costs that asks a DCGM exporter: memory, and a share of a core."""
+    """The cost of a sidecar that asks a DCGM exporter: memory, and a share of a core."""
     with answering(200, write_page()) as (address, requests):
         local.environment["FLEETPROF_DCGM_URL"] = f"{address}/metrics"
         rss, cpu = measure_sidecar(local, SIDECAR_PROCESSES, _ASKS * EVERY_S, "cuda")

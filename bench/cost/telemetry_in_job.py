@@ -1,4 +1,4 @@
-"""What telemetry takes of a training iteration: processor time of the agent's hook, counted, not the clock's.
+"""The cost of telemetry in a training iteration: processor time of the agent's hook, counted, not the clock's.
 
     python bench/cost/telemetry_in_job.py [--rounds N]
 

@@ -1,4 +1,4 @@
-"""What it costs a job that the agent looks at its training thread: the same trainer with looks and without, by turns.
+"""The cost for a job of the agent's looks at its training thread: the same trainer with looks and without, by turns.
 
     python bench/cost/thread_samples.py [--quick]
     python bench/cost/thread_samples.py --worker operators|python

@@ -41,7 +41,7 @@ class Trainer:
         return self.ask(f"{iterations} {'with' if hooked else 'without'}")
 
     def ask(self, line: str) -> tuple[int, int]:
-        """What it answers: two numbers."""
+        """The answer: two numbers."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(line + "\n")

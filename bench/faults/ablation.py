@@ -1,4 +1,4 @@
-"""What each rule of the straggler verdict adds: the cases of every suite without it, and without all that add nothing.
+"""The worth of each rule of the straggler verdict: every suite's cases without it, and without all that add nothing.
 
 python bench/faults/ablation.py [--cases N] [--seed S] [--real FOLDER]
 
@@ -91,7 +91,7 @@ class Suite:
 
 
 def weigh(differ: list[tuple[int, str, str]]) -> int:
-    """What is won without a rule, less what is lost."""
+    """The gain without a rule, less the loss."""
     return sum(WORTH[now] - WORTH[before] for _, before, now in differ)
 
 

@@ -46,7 +46,7 @@ _MOVES = {"moving": "unequal_work", "moving_lengths": "unequal_work", "pauses_ev
 
 @dataclass(frozen=True)
 class ExpectedOfCase:
-    """What is right to say: the verdict, the ranks of which one may come first, the cause, and what it costs."""
+    """The right answer: the verdict, the ranks of which one may come first, the cause, and what it costs."""
 
     verdict: str  # "nobody" of a job without a fault
     ranks: tuple[int, ...] = ()

@@ -29,7 +29,7 @@ class VerdictRule:
     changes: Callable[[Any], Any] | None = None
 
     def taken_out(self, rule: Any) -> Any:
-        """What stands in its place."""
+        """The function in its place."""
         return self.instead if self.changes is None else self.changes(rule)
 
 

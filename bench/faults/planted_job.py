@@ -164,7 +164,7 @@ def make_net() -> torch.nn.Module:
 
 
 def waited_ns() -> int:
-    """How long this thread has been ready to run without a core, as the kernel counts it."""
+    """The time that this thread has been ready to run without a core, as the kernel counts it."""
     return int(Path("/proc/thread-self/schedstat").read_text().split()[1])
 
 

@@ -1,4 +1,4 @@
-"""What was planted, and whether a report says so: the rank, the cause, the line of code.
+"""Planted truth, and the check that a report says so: the rank, the cause, the line of code.
 
 Other programs may keep a rank from the cores where none is at fault, and a report that says so is right. The job
 itself tells whether they did, by the kernel's count of its time in the run queue, which nothing of ours reads for it.
@@ -22,7 +22,7 @@ JOB = Path(__file__).with_name("planted_job.py")
 
 @dataclass(frozen=True)
 class ExpectedVerdict:
-    """What a report must say of a fault: the verdict, and one of the causes; `by_host` where a line is asked for."""
+    """The right report of a fault: the verdict, and one of the causes; `by_host` where a line is asked for."""
 
     causes: tuple[str, ...]
     verdict: str = "straggler"
@@ -65,7 +65,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """What the report said of it; `line` is None where no place is given or asked for."""
+    """The report's words on it; `line` is None where no place is given or asked for."""
 
     trial: Trial
     verdict: str
@@ -107,7 +107,7 @@ def is_right_line(job: Path, case: str, file: str, line: int) -> bool:
 
 
 def read_queued_ns(folder: Path, rank: int, start_unix_ns: int, end_unix_ns: int) -> int:
-    """How long a rank waited for a core between two times, by the counter that it wrote down; 0 where it did not."""
+    """The time that a rank waited for a core between two times, by the counter that it wrote; 0 where it did not."""
     written = folder / f"queue-{rank}"
     rows = [tuple(map(int, line.split())) for line in written.read_text().splitlines()] if written.exists() else []
     counted = [count for at_unix_ns, count in rows if start_unix_ns <= at_unix_ns <= end_unix_ns]
@@ -115,7 +115,7 @@ def read_queued_ns(folder: Path, rank: int, start_unix_ns: int, end_unix_ns: int
 
 
 def _is_crowded(report: dict[str, Any], folder: Path) -> bool:
-    """Whether the rank that is named for want of a core lost half of its lateness there, beyond what others did."""
+    """Tells if the rank that is named for want of a core lost half of its lateness there, beyond what others did."""
     named = report["stragglers"]["ranks"][0]
     queued = {}
     for rank in report["ranks"]:

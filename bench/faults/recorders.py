@@ -57,7 +57,7 @@ _CAUSES = cases.CAUSES | faults.CAUSES
 
 @dataclass(frozen=True)
 class Truth:
-    """What was planted: ranks that may be named, and what the fault costs."""
+    """The planted truth: ranks that may be named, and what the fault costs."""
 
     kind: str
     ranks: tuple[int, ...]
@@ -67,7 +67,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class RecordedCase:
-    """What one case came to under one recorder."""
+    """The result of one case under one recorder."""
 
     layout: str
     kind: str

@@ -27,7 +27,7 @@ GAIN_OFF = 0.05
 
 @dataclass(frozen=True)
 class EventCaseResult:
-    """What one case came to; `named`: a rank, a link or a stage is."""
+    """The result of one case; `named`: a rank, a link or a stage is."""
 
     layout: str
     kind: str

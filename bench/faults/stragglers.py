@@ -46,7 +46,7 @@ _WHOLE = 40  # cases of a class; a run of so many is kept in bench/results
 
 @dataclass(frozen=True)
 class CaseResult:
-    """What one case came to."""
+    """The result of one case."""
 
     kind: str
     counts: bool  # identifiable, and dear enough
@@ -132,7 +132,7 @@ def foreign_lines(cases: int, seed: int, workers: int) -> list[str]:
 
 
 def healthy_lines(cases: int, seed: int, workers: int) -> list[str]:
-    """How many jobs without a fault had a rank, a link or a stage named, and which."""
+    """The number of jobs without a fault that had a rank, a link or a stage named, and which."""
     classes = [*((layout, "none") for layout in LAYOUTS), *(("", kind) for kind in NO_FAULTS)]
     plan = [(*classes[number % len(classes)], seed + number) for number in range(cases)]
     with ProcessPoolExecutor(workers) as pool:
@@ -188,7 +188,7 @@ def _share(count: int, of: list[CaseResult]) -> str:
 
 
 def _simple(counted: list[CaseResult]) -> str:
-    """How often the two simple rules are right."""
+    """The share in which the two simple rules are right."""
     rules = (sum(one.waits_least for one in counted), sum(one.last_most_often for one in counted))
     return "".join(f"{100 * right / max(len(counted), 1):>10.1f} %" for right in rules)
 

@@ -28,7 +28,7 @@ class Program:
         return self.name.replace("_", "-")
 
     def command(self, commands: Path) -> list[str]:
-        """What its user types, by whole paths."""
+        """The command that its user types, by whole paths."""
         return self.words(commands, str(PROGRAMS / f"{self.file}.py"))
 
 

@@ -45,7 +45,7 @@ def judge(program: Program, number: int, one: Captured, stamps: Path) -> dict[st
 
 
 def _wrong(agreement: Agreement) -> dict[str, float]:
-    """What is taken for what, in shares of the whole, from 0.2 % on."""
+    """The confusions, in shares of the whole, from 0.2 % on."""
     shares = {
         f"{annotated or '(none)'} as {label}": round(time / agreement.total_ns, 4)
         for (annotated, label), time in agreement.wrong.most_common()

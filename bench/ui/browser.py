@@ -1,4 +1,4 @@
-"""What is measured inside Chromium: when a page shows what it is for, how it scrolls, pans and zooms, what it fetched.
+"""The measures inside Chromium: when a page shows what it is for, how it scrolls, pans and zooms, what it fetched.
 
 Every first paint is that of a browser context of its own, so that nothing is cached; every rate is counted in the
 page's own animation frames. Milliseconds unless the name says otherwise.
@@ -161,7 +161,7 @@ class Chromium:
             return median(rate(page.evaluate(_RECTANGLES, FRAMES // 2)) for _ in range(RUNS))
 
     def read_whole(self, path: str) -> dict[str, float]:
-        """What it takes to have a whole trace as JSON in this browser."""
+        """The cost of a whole trace as JSON in this browser."""
         with self.page("/fleet", "h1") as page:
             found: dict[str, float] = page.evaluate(_WHOLE, self._site + path)
         return found
@@ -235,7 +235,7 @@ def scroll(page: Page, selector: str) -> float:
 
 
 def search(page: Page, words: list[str]) -> list[float]:
-    """How long each search takes until what it found is painted."""
+    """The time of each search until what it found is painted."""
     took = []
     for word in words:
         took.append(page.evaluate(_SEARCH, word))
@@ -245,7 +245,7 @@ def search(page: Page, words: list[str]) -> list[float]:
 
 
 def search_arguments(page: Page, words: str) -> tuple[float, str]:
-    """How long a search in the arguments of the open rank's trace takes, ms, and what it says to have found."""
+    """The time of a search in the arguments of the open rank's trace, ms, and what it says to have found."""
     page.get_by_label("Search the names of events").fill(words)
     began = time.perf_counter()
     page.get_by_role("button", name="Search the arguments").click()

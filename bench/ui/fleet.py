@@ -168,5 +168,5 @@ def _read(running: RunningService, cookie: str, number: int, pause_s: float, ask
 
 
 def sqlite_path(folder: Path) -> Path:
-    """Where the catalog lies."""
+    """The place of the catalog."""
     return folder / "fleet.sqlite"

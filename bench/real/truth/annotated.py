@@ -46,7 +46,7 @@ class Stamps:
             self._count += 1
 
     def enter(self, label):
-        """Whether the label holds from now on: within another, a closure's in a step and a loss's in a model do."""
+        """Tells if the label holds from now on: within another, a closure's in a step and a loss's in a model do."""
         if not self._on or threading.get_ident() != self._thread:
             return False
         around = LABELS[self._held[-1]]

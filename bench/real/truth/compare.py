@@ -1,4 +1,4 @@
-"""How much of the main thread's time has the right stage.
+"""The share of the main thread's time that has the right stage.
 
 Where an annotation holds, its stage is the right one. Where none holds, the program was between the stages: `host` and
 `other` are right, and so is the stage of a neighbour where the piece is shorter than what counts as silence

@@ -1,4 +1,4 @@
-"""What the analyzer says of a trace, piece by piece: the pieces that the report sums up."""
+"""The analyzer's words on a trace, piece by piece: the pieces that the report sums up."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RankPieces:
 
 
 def read_found(capture: Path) -> list[RankPieces]:
-    """Of each rank of a capture in the store, by the analyzer as it is now."""
+    """The pieces of each rank of a capture in the store, by the analyzer as it is now."""
     report = msgspec.json.decode((capture / "report.json").read_bytes(), type=Report)
     return [_of_rank(rank, capture / rank.source) for rank in report.ranks]
 

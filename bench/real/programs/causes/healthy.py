@@ -1,4 +1,4 @@
-"""What the planted programs do, without their faults: a loader that keeps its workers, rare logs and checkpoints.
+"""The planted programs without their faults: a loader that keeps its workers, rare logs and checkpoints.
 
 Two ranks reduce their gradients once in each step, and one tensor of metrics every hundredth.
 """
