@@ -31,7 +31,7 @@ class Outcomes:
         self.counts.setdefault(test, Counter())[report.outcome] += 1
 
     def judge(self, test: str) -> str:
-        """What came of a test: one failed case is a success of the attack."""
+        """The verdict on a test: one failed case is a success of the attack."""
         counts = self.counts.get(test, Counter())
         if counts["failed"]:
             return SUCCEEDED

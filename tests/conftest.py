@@ -225,7 +225,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """How the workers of pytest-xdist start."""
+    """Adds the option of how the workers of pytest-xdist start."""
     parser.addoption(
         "--fork-workers",
         action="store_true",

@@ -1,4 +1,4 @@
-"""What an agent says while PyTorch is being imported: nobody is to take its process for one without an agent."""
+"""An agent's words while PyTorch is being imported: nobody is to take its process for one without an agent."""
 
 import subprocess
 import sys

@@ -20,7 +20,7 @@ FORKS = 40
 
 @pytest.fixture
 def default_timeout() -> Iterator[None]:
-    """What hub clients and downloaders commonly set."""
+    """The timeout that hub clients and downloaders commonly set."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(60)
     yield

@@ -1,4 +1,4 @@
-"""How the agent gets into an interpreter, without PyTorch: PYTHONPATH, others' sitecustomize, the import hook."""
+"""The agent's way into an interpreter, without PyTorch: PYTHONPATH, others' sitecustomize, the import hook."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Where the public traces lie (used in place, never copied)."""
+"""The place of the public traces (used in place, never copied)."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a recording needs is counted from the last one, never below what was measured anywhere, and for each option."""
+"""The needs of a recording are counted from the last one, never below what was measured, and for each option."""
 
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb

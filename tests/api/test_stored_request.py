@@ -1,4 +1,4 @@
-"""What is read back from a stored request, without pydantic, is what was stored."""
+"""A stored request as read back, without pydantic, is what was stored."""
 
 import subprocess
 import sys

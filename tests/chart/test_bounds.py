@@ -1,4 +1,4 @@
-"""What requests may ask for: refused on apply by a real API server, and by the operator in the same cases."""
+"""The bounds of requests: refused on apply by a real API server, and by the operator in the same cases."""
 
 from collections.abc import Iterator
 from functools import partial

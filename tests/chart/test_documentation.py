@@ -1,4 +1,4 @@
-"""What the pages about Kubernetes tell people to type works with this chart, and the examples are what they say."""
+"""Commands of the pages about Kubernetes work with this chart, and the examples are what they say."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a real API server and a real helm make of a release: accepted as it is, upgraded and removed without loss."""
+"""A release at a real API server and a real helm: accepted as it is, upgraded and removed without loss."""
 
 import base64
 import copy

@@ -1,4 +1,4 @@
-"""What cannot work is refused before anything is installed, in a sentence that says what to set."""
+"""Settings that cannot work are refused before anything is installed, in a sentence that says what to set."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the chart tells the processes, read by their own code."""
+"""The chart's settings of the processes, read by their own code."""
 
 import dataclasses
 import re
@@ -74,7 +74,7 @@ def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> 
 
 
 def variables(read: Callable[[list[str], dict[str, str]], object], capsys: pytest.CaptureFixture[str]) -> set[str]:
-    """Of a process's settings, by its own help."""
+    """The variables of a process's settings, by its own help."""
     with pytest.raises(SystemExit):
         read(["--help"], {})
     flags = re.findall(r"^  --([a-z-]+)", capsys.readouterr().out, re.MULTILINE)

@@ -25,7 +25,7 @@ def state(tmp_path: Path) -> StateDirectory:
 
 @pytest.fixture
 def sockets() -> Iterator[Path]:
-    """Where this test's socket directories are made: other tests of the same user make theirs in /tmp."""
+    """The place of this test's socket directories: other tests of the same user make theirs in /tmp."""
     folder = Path(tempfile.mkdtemp(prefix="fpt", dir="/tmp"))
     yield folder
     shutil.rmtree(folder)

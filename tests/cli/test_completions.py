@@ -1,4 +1,4 @@
-"""What Tab offers where a job or a capture is named, asked as bash asks."""
+"""The offers of Tab where a job or a capture is named, asked as bash asks."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""How a capture's state becomes an exit code, a document and a display."""
+"""The state of a capture as an exit code, a document and a display."""
 
 import json
 

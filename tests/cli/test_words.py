@@ -1,4 +1,4 @@
-"""What the command line makes of words: pure functions, table in, table out."""
+"""Words on the command line: pure functions, table in, table out."""
 
 import socket
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What a real API server makes of the CRD: defaults, what may change, what users of kubectl see."""
+"""The CRD at a real API server: defaults, what may change, what users of kubectl see."""
 
 import copy
 import secrets

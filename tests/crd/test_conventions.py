@@ -1,4 +1,4 @@
-"""What reviewers of Kubernetes APIs look for (API conventions, Kube-API-Linter), held over the CRDs."""
+"""The rules of reviewers of Kubernetes APIs (API conventions, Kube-API-Linter), held over the CRDs."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is made of our kinds' types is fresh, and the chart's template is the CRD with what Helm needs."""
+"""Files that are made of our kinds' types are fresh, and the chart's template is the CRD with what Helm needs."""
 
 import re
 import subprocess

@@ -27,7 +27,7 @@ def validator(schema: dict[str, Any]) -> jsonschema.Draft202012Validator:
 
 
 def broken_structure(document: object) -> list[str]:
-    """What Python finds wrong, leaving out the rules between fields, which are CEL's in the CRD."""
+    """The faults that Python finds, leaving out the rules between fields, which are CEL's in the CRD."""
     try:
         ProfileRequest.model_validate(document)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What the CRD's schema makes of a type: each kind of field, its rules, and which of them may change."""
+"""A type in the CRD's schema: each kind of field, its rules, and which of them may change."""
 
 from datetime import datetime
 from enum import StrEnum

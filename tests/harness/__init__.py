@@ -1,1 +1,1 @@
-"""What tests and benches share: planted traces and jobs, real systems to start, peers that speak the protocols."""
+"""The common part of tests and benches: planted traces and jobs, real systems to start, peers of the protocols."""

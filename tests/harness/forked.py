@@ -64,7 +64,7 @@ def share() -> None:
 
 
 class StartedCommand(Protocol):
-    """What tests do with a process that goes on beside them, forked or not; as subprocess.Popen has it."""
+    """The handle of a process that goes on beside them, forked or not; as subprocess.Popen has it."""
 
     @property
     def pid(self) -> int:

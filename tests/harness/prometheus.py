@@ -69,7 +69,7 @@ def _run(name: str, folder: Path, *words: str) -> Iterator[int]:
 
 
 def _is_ready(port: int) -> bool:
-    """Whether it reads its data already: until then it listens, and answers 503 to each query."""
+    """Tells whether it reads its data already: until then it listens, and answers 503 to each query."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=5) as answer:
             return bool(answer.status == HTTPStatus.OK)

@@ -1,4 +1,4 @@
-"""How pytest-xdist hands out tests: those of a group together, others a few at a time.
+"""The order in which pytest-xdist hands out tests: those of a group together, others a few at a time.
 
 One at a time costs a message, and the controller a look at all that it handed out before; and what the tests of a file
 share would be made in each worker. Many at a time would leave a worker with slow ones at the end.

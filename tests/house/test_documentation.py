@@ -1,4 +1,4 @@
-"""What the documentation lists is what there is: documented or fail."""
+"""The lists of the documentation are complete: documented or fail."""
 
 import re
 from pathlib import Path

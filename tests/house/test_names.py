@@ -46,7 +46,7 @@ def test_every_way_to_give_a_name_is_seen(code: str) -> None:
 
 
 def is_idiom(name: str, statement: str) -> bool:
-    """Whether the field reads this name so, bound by this statement."""
+    """Tells whether the field reads this name so, bound by this statement."""
     return name in IDIOMS and IDIOMS[name].fullmatch(statement) is not None
 
 
@@ -102,7 +102,7 @@ CLASS = re.compile(r"^[ \t]*class[ \t]+(\w+)", re.MULTILINE)
 
 
 def repeated_classes(paths: Iterable[str]) -> dict[str, list[str]]:
-    """Where each name of several classes that other modules can import is defined."""
+    """The places where each name of several classes that other modules can import is defined."""
     texts = {
         path: (ROOT / path).read_text()
         for path in paths

@@ -1,4 +1,4 @@
-"""What `make test` runs side by side: a part's output in one piece, its exit code, its time, its niceness, its end."""
+"""The parts that `make test` runs side by side: output in one piece, exit code, time, niceness, end."""
 
 import os
 import re

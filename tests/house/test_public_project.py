@@ -1,4 +1,4 @@
-"""What a public project has: a way to report vulnerabilities, templates, and workflows that pin what they use."""
+"""The files of a public project: a way to report vulnerabilities, templates, and workflows that pin what they use."""
 
 import re
 from pathlib import Path
@@ -68,7 +68,7 @@ def test_what_a_workflow_runs_is_there(path: Path) -> None:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_no_expression_stands_in_a_script(path: Path) -> None:
-    """What others may name (a tag, a branch) reaches a shell through its environment, not as its text."""
+    """A name that others choose (a tag, a branch) reaches a shell through its environment, not as its text."""
     for step in read_steps(path):
         assert "${{" not in step.get("run", ""), step["run"]
 

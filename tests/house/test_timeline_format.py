@@ -17,7 +17,7 @@ PAGE = (Path(__file__).parents[2] / "docs/timeline-format.md").read_text()
 
 
 def read_types(heading: str) -> dict[str, str]:
-    """What stands beside each name in the tables behind a heading."""
+    """The types beside each name in the tables behind a heading."""
     section = PAGE.split(f"{heading}\n", 1)[1].split("\n#", 1)[0]
     return {
         name: row.split("|")[2].strip()

@@ -1,4 +1,4 @@
-"""What Argo CD and Flux make of our objects by the snippets of the docs, run as they run them, and of theirs there."""
+"""Argo CD and Flux on our objects by the snippets of the docs, run as they run them, and of theirs there."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the operator says of itself: in /readyz, in its Lease, and in metrics."""
+"""The operator on itself: in /readyz, in its Lease, and in metrics."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What owns a pod is what the API server says of it."""
+"""The owner of a pod is that of the API server."""
 
 from typing import Any
 

@@ -202,7 +202,7 @@ async def bring_to_the_end(ground: RequestGround, sidecar: ScriptedSidecar, chan
 
 
 def is_held(body: dict[str, Any]) -> bool:
-    """Whether the operator has seen it: its deletion waits, or it has ended."""
+    """Tells whether the operator has seen it: its deletion waits, or it has ended."""
     return "finalizers" in body["metadata"] or "completionTime" in body.get("status", {})
 
 

@@ -24,14 +24,14 @@ def count_watches(ground: RequestGround, resource: str) -> int:
 
 
 def count_pod_reads(ground: RequestGround) -> int:
-    """How many single pods were ever read."""
+    """The number of single pods that were ever read."""
     page = ground.api.send("GET", "/metrics", None, {}).data.decode()
     found = re.findall(r'^apiserver_request_total\{.*resource="pods".*verb="GET".*\} (\S+)$', page, re.MULTILINE)
     return sum(int(float(number)) for number in found)
 
 
 def count_states(ground: RequestGround) -> Counter[str]:
-    """How many requests stand how."""
+    """The number of requests by state."""
     items = ground.must("GET", ground.path("profilerequests"))["items"]
     return Counter(condition(item.get("status") or {})[1] for item in items)
 

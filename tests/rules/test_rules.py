@@ -158,7 +158,7 @@ def run_promtool(tests: list[tuple[list[dict[str, Any]], dict[str, Any]]], folde
 
 
 def leave_one_alert(groups: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    """What is recorded, and one alert."""
+    """The recording rules, and one alert."""
     return [group | {"rules": [rule for rule in group["rules"] if rule.get("alert", name) == name]} for group in groups]
 
 

@@ -1,4 +1,4 @@
-"""What keeps a job from being captured is said once, as a sentence that `fleetprof run` passes on."""
+"""An obstacle to a job's capture is said once, as a sentence that `fleetprof run` passes on."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""What a simulated job is and what goes wrong in it. Its step count is a function of time: steps cost nothing."""
+"""A simulated job and its faults. Its step count is a function of time: steps cost nothing."""
 
 import time
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ NS = 10**9
 
 @dataclass
 class Faults:
-    """What goes wrong on this rank; the defaults are a healthy trainer."""
+    """The faults of this rank; the defaults are a healthy trainer."""
 
     never_polls: bool = False
     first_poll_after_s: float = 0.0
@@ -31,7 +31,7 @@ class Faults:
 
 @dataclass
 class SimulatedJob:
-    """What the ranks of one job have in common."""
+    """The common part of one job's ranks."""
 
     world_size: int = 1
     step_s: float = 0.05

@@ -1,4 +1,4 @@
-"""How libkineto obeys a config, and the trace that it writes then."""
+"""libkineto's obedience to a config, and the trace that it writes then."""
 
 import time
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class SimulatedTrace:
 
     @property
     def temporary(self) -> Path:
-        """Where it is written before it is whole."""
+        """The path at which it is written before it is whole."""
         return self.output.with_name(self.output.name + ".tmp")
 
 

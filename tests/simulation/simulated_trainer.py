@@ -282,7 +282,7 @@ class SimulatedTrainer:
         )
 
     def stats(self) -> dict[str, Any]:
-        """What this rank has seen, for the bench."""
+        """The counts of this rank, for the bench."""
         return {
             "rank": self.rank,
             "process_id": self.process_id,

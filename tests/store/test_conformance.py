@@ -1,4 +1,4 @@
-"""What every store promises, held against all of them: memory, directory (over real HTTP), S3 (a real server)."""
+"""The promises of every store, held against all of them: memory, directory (over real HTTP), S3 (a real server)."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""What is the directory store's alone: its files, its signatures, and the server that takes its PUTs."""
+"""The directory store's own: its files, its signatures, and the server that takes its PUTs."""
 
 import hashlib
 import os

@@ -81,7 +81,7 @@ def connect(authority: Path, folder: Path) -> tuple[UploadConnections, pb.Welcom
 
 
 def hear(uploads: UploadConnections, welcome: pb.Welcome) -> None:
-    """What a sidecar does with its welcome."""
+    """The work of a sidecar with its welcome."""
     rest: Any = SimpleNamespace(set_interval=lambda interval_ns: None, ask_again=lambda: None)
     SidecarConversation(rest, "s", rest, rest, rest, rest, rest, uploads, Obstacles(), rest).note_connected(welcome)
 

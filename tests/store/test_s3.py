@@ -1,4 +1,4 @@
-"""What is S3's alone: errors that say what to do, prefixes, and a server that goes away and comes back."""
+"""S3's own: errors that say what to do, prefixes, and a server that goes away and comes back."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""What each address answers, as tables: over a small store that the analyzer made of the project's own traces."""
+"""The answers of each address, as tables: over a small store that the analyzer made of the project's own traces."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the agent does around a capture, step by step in given time."""
+"""The agent around a capture, step by step in given time."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a process may still take, from the files of /proc and of control groups of both versions."""
+"""The memory that a process may still take, from the files of /proc and of control groups of both versions."""
 
 import os
 from pathlib import Path

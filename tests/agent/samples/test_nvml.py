@@ -11,7 +11,7 @@ from fleetprof_api.samples import DeviceColumns
 
 
 class Recorded:
-    """What an H100's NVML answers; `without` names functions that are not supported."""
+    """An H100's NVML answers; `without` names functions that are not supported."""
 
     NVMLError = pynvml.NVMLError
     NVML_GPM_METRICS_GET_VERSION = pynvml.NVML_GPM_METRICS_GET_VERSION

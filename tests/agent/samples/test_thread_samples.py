@@ -1,4 +1,4 @@
-"""Where the training thread is: when the agent looks, how often, what it keeps of a look, and what it never does."""
+"""The place of the training thread: when the agent looks, how often, what it keeps of a look, what it never does."""
 
 import gc
 import os
@@ -31,12 +31,12 @@ def code_of(function: str, file: str = FILE, line: int = 7) -> Any:
 
 
 def stack_of(*functions: str, file: str = FILE, line: int = 7) -> list[tuple[Any, int]]:
-    """What a stack reads as in which `functions` have called each other, the outermost first."""
+    """The text of a stack in which `functions` have called each other, the outermost first."""
     return [(code_of(name, file, line), 2) for name in reversed(functions)]
 
 
 class Sent:
-    """What was sent, as the sidecar would read it."""
+    """The messages that were sent, as the sidecar would read it."""
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []

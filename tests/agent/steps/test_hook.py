@@ -20,7 +20,7 @@ from fleetprof_agent.steps.ring import StepRing
 
 
 class Preempted(Exception):
-    """Of the job."""
+    """An exception of the job."""
 
 
 class Handlers:

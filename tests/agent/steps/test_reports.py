@@ -1,4 +1,4 @@
-"""What the sidecar is told of a process's steps, report by report."""
+"""The reports to the sidecar of a process's steps, report by report."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -35,7 +35,7 @@ class ListeningChannel:
 def test_an_iteration_has_a_length_once_it_is_known_which_steps_make_it(
     optimizers: str, iteration_ms: int, per_iteration: int
 ) -> None:
-    """Those of an iteration are 1 ms apart, iterations 300 ms. The report is one that a slow iteration makes due."""
+    """Steps of an iteration are 1 ms apart, iterations 300 ms. The report is one that a slow iteration makes due."""
     ring, channel = StepRing(), ListeningChannel()
     memory: Any = SimpleNamespace(headroom_bytes=lambda: 0)
     reports = StepReports(channel, ring, memory, {})  # type: ignore[arg-type]

@@ -52,7 +52,7 @@ def changed(diff: Diff) -> list[str]:
 def test_two_equal_runs_are_called_different_no_more_often_than_said(
     iterations: int, noise: float, dependence: float, heavy: bool
 ) -> None:
-    """Of 100 pairs at a level of 5 %, eleven or more would come in one test of a hundred."""
+    """From 100 pairs at a level of 5 %, eleven or more would come in one test of a hundred."""
     alarms = 0
     for trial in range(TRIALS):
         before, after = (

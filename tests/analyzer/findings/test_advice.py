@@ -1,4 +1,4 @@
-"""What speaks for a finding, and what a report says to try: what is known is used, and never asked for again."""
+"""Advice of a report, by what speaks for a finding: what is known is used, and never asked for again."""
 
 import importlib
 import inspect

@@ -1,4 +1,4 @@
-"""What is worth saying: thresholds, gains, ranks that stand out, and silence."""
+"""Findings that are worth saying: thresholds, gains, ranks that stand out, and silence."""
 
 import importlib
 import pkgutil

@@ -1,4 +1,4 @@
-"""What all ranks of a CPU-only job spend their time on; one rank's fault is none of all."""
+"""Findings of what all ranks of a CPU-only job spend their time on; one rank's fault is none of all."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a folder of traces does not hold, or holds too much of, is said first and by its name."""
+"""Traces that a folder lacks, or holds too many of, are said first and by its name."""
 
 import gzip
 import json
@@ -58,7 +58,7 @@ def test_a_rank_whose_trace_cannot_be_read_left_one(tmp_path: Path) -> None:
 
 
 def test_a_rank_whose_only_partner_was_not_captured_leaves_the_others_matched() -> None:
-    """Of groups of two: what has no partner here says nothing about how the rest matches."""
+    """In groups of two, what has no partner here says nothing about how the rest matches."""
     shape = JobShape(dp=4, tp=2, layers=3)
     slow = np.ones((8, shape.iterations))
     slow[1] = 1.3

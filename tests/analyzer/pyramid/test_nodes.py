@@ -17,7 +17,7 @@ TRACES = Path(__file__).parents[2] / "data/traces"
 
 
 def read_found(path: Path) -> TraceFindings:
-    """What a summary finds in a trace."""
+    """The findings of a summary in a trace."""
     problems = Problems()
     with path.open("rb") as file:
         trace = read_trace(file, path.name, problems)

@@ -1,4 +1,4 @@
-"""What samples tell that no row of the trace does: batches from a generator, runs of the collector."""
+"""Facts that samples tell that no row of the trace does: batches from a generator, runs of the collector."""
 
 import numpy as np
 import pytest

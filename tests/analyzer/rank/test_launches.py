@@ -1,4 +1,4 @@
-"""How the host launched device work: calls, delays, queues. (A naive twin: test_tables.py.)"""
+"""The launches of device work: calls, delays, queues. (A naive twin: test_tables.py.)"""
 
 import io
 import json

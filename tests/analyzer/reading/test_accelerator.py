@@ -45,7 +45,7 @@ def facts(trace: Trace) -> dict[str, Any]:
 
 
 def read_both(data: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any, int]:
-    """What is read with the accelerator, without it, and how many blocks it took."""
+    """The trace with the accelerator, without it, and the number of its blocks."""
     answers: list[Any] = []
     taken = 0
     take = scanning.Scanner.take

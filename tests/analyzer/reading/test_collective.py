@@ -1,4 +1,4 @@
-"""What an event says about its collective is read, and nothing that is strange in it costs the event."""
+"""An event's words about its collective are read, and nothing that is strange in it costs the event."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What operators were given is read from `Input Dims`, within limits, and nothing strange in it costs the operator."""
+"""Inputs of operators are read from `Input Dims`, within limits, and nothing strange in it costs the operator."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What other vendors' recorders call the host's calls into a device, and its work. Times in µs."""
+"""Other vendors' names of the host's calls into a device, and its work. Times in µs."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What a reader sees of the page: no empty columns, a legend for each colour, links to traces, nothing to scroll to."""
+"""The page for its reader: no empty columns, a legend for each colour, links to traces, nothing to scroll to."""
 
 import json
 import re

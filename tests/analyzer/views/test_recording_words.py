@@ -1,4 +1,4 @@
-"""What recording took of the trainers' memory: no more than its events can take is said to be its own."""
+"""The memory that recording took of the trainers: no more than its events can take is said to be its own."""
 
 import pytest
 from fleetprof_analyzer.views.words.recording_words import describe_memory

@@ -1,4 +1,4 @@
-"""What a reader sees of operators that launch, peak memory, waits for batches, and idle causes by iteration."""
+"""Views of operators that launch, peak memory, waits for batches, and idle causes by iteration."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a verdict found, and the sentence that a report says it with."""
+"""The facts of a verdict, and the sentence that a report says it with."""
 
 import pytest
 from fleetprof_analyzer.job.stragglers.judgement.reasons import (

@@ -1,4 +1,4 @@
-"""What others wrote comes in with printable texts and numbers that can be reckoned with, or not at all."""
+"""Words of others come in with printable texts and numbers that can be reckoned with, or not at all."""
 
 import json
 from typing import Any

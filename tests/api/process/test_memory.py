@@ -1,4 +1,4 @@
-"""What limits the memory of a process, from the files of control groups and of /proc."""
+"""The limits of the memory of a process, from the files of control groups and of /proc."""
 
 from pathlib import Path
 

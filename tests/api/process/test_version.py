@@ -1,4 +1,4 @@
-"""What a build calls itself."""
+"""The name of a build."""
 
 import re
 

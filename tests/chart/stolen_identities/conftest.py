@@ -1,4 +1,4 @@
-"""What each of our identities can do with its rights, and what it tries in vain: attempts at a real API server.
+"""The rights of each of our identities, used and overstepped: attempts at a real API server.
 
 The release is the chart's, installed by helm; nothing runs there, so that every call is made in an identity's name
 (impersonation: its rights and no other). What comes of it is the table in docs/security.md.

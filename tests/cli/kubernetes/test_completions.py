@@ -1,4 +1,4 @@
-"""What `kubectl fleetprof top` completes: the names by which `top` finds what the operator has figures of."""
+"""The completions of `kubectl fleetprof top`: the names by which `top` finds what the operator has figures of."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

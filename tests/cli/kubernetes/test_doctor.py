@@ -1,4 +1,4 @@
-"""What the doctor says of a pod that does not answer, over pods of the real injection: each reason, each next step."""
+"""The doctor on a pod that does not answer, over pods of the real injection: each reason, each next step."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the doctor says of everything around the pods: installation, rights, namespace, the last request."""
+"""The doctor on everything around the pods: installation, rights, namespace, the last request."""
 
 from typing import Any
 

@@ -14,7 +14,7 @@ FIGURES: dict[str, Any] = {"at_unix_ns": 1, "interval_ns": 5, "workloads": []}
 
 
 class ScriptedProxy(Cluster):
-    """What the API server and the operator behind it answer, in this order; the last for ever."""
+    """The answers of the API server and the operator behind it, in this order; the last for ever."""
 
     def __init__(self, *answers: dict[str, Any] | ApiRefused, token: ApiRefused | None = None) -> None:
         self.answers = list(answers)

@@ -1,4 +1,4 @@
-"""What words on the command line mean: kinds, selectors, the request that they make."""
+"""The meaning of words on the command line: kinds, selectors, the request that they make."""
 
 from typing import Any
 

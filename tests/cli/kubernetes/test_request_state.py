@@ -1,4 +1,4 @@
-"""How a ProfileRequest stands, from what the API gives."""
+"""The state of a ProfileRequest, from what the API gives."""
 
 from typing import Any
 

@@ -21,7 +21,7 @@ TIME = "2026-11-21T09:45:12Z"
 
 
 def finish(cluster: MemoryCluster, reason: str = "Complete", status: str = "True") -> None:
-    """What the operator writes at the end."""
+    """The operator's writes at the end."""
     condition = {"type": "Succeeded", "status": status, "reason": reason, "message": "", "lastTransitionTime": TIME}
     counts = {"targeted": 2, "armed": 2, "captured": 2, "uploaded": 2, "failed": 0}
     body = {"conditions": [condition], "ranks": counts, "completionTime": TIME}

@@ -1,4 +1,4 @@
-"""What `kubectl fleetprof capture` says at once of a target whose pods cannot answer."""
+"""`kubectl fleetprof capture` speaks at once of a target whose pods cannot answer."""
 
 from typing import Any
 

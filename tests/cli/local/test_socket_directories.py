@@ -1,4 +1,4 @@
-"""Where the sockets of a run lie: short, private, and nobody else's when the run is over."""
+"""The folder of a run's sockets: short, private, and nobody else's when the run is over."""
 
 import os
 import shutil

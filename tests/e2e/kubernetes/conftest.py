@@ -80,7 +80,7 @@ def cluster(pytestconfig: pytest.Config) -> Cluster:
 
 @pytest.fixture(scope="session")
 def stays(cluster: Cluster, pytestconfig: pytest.Config) -> bool:
-    """Whether the cluster outlives these tests: only then is it left as it was found, at ten seconds a namespace."""
+    """Tells if the cluster outlives these tests: only then is it left as it was found, at ten seconds a namespace."""
     return pytestconfig.stash[_STAYS]
 
 
@@ -107,7 +107,7 @@ def store(api: Api, stays: bool) -> Iterator[StoreInCluster]:
 
 @pytest.fixture(scope="session")
 def installing() -> StageSeconds:
-    """How long the installation took."""
+    """The time of the installation."""
     return StageSeconds("Installation")
 
 

@@ -1,4 +1,4 @@
-"""How reports are made in real pods: shared out, of summaries that sidecars make, and with too little memory."""
+"""Reports are made in real pods: shared out, of summaries that sidecars make, and with too little memory."""
 
 from collections.abc import Callable
 

@@ -89,7 +89,7 @@ IMAGES = ("content.v1.content", "metadata.v1.bolt", "snapshotter.v1.overlayfs")
 
 @pytest.fixture
 def kept(tmp_path: Path) -> KeptImages:
-    """What a cluster left that had one image loaded."""
+    """The files that a cluster left that had one image loaded."""
     version = tmp_path / "containerd.version"
     version.write_text("2.4")
     kept = KeptImages(tmp_path / "kept", tmp_path / "loaded", version)

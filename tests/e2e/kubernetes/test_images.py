@@ -1,4 +1,4 @@
-"""What is in our images, as a pod sees it: what they run, and neither an installer nor a compiler."""
+"""The content of our images, as a pod sees it: what they run, and neither an installer nor a compiler."""
 
 from collections.abc import Callable
 

@@ -114,7 +114,7 @@ def _is_hook(document: Object) -> bool:
 
 
 def logs(api: Api, namespace: str) -> str:
-    """What the operators of a namespace say; "" while none runs."""
+    """The logs of a namespace's operators; "" while none runs."""
     running = [pod for pod in api.list("Pod", namespace) if pod["status"].get("phase") == "Running"]
     return "".join(api.logs(pod["metadata"]["name"], namespace, "operator") for pod in running)
 

@@ -1,4 +1,4 @@
-"""How training pods start when something of ours is wrong: they start and train all the same."""
+"""Training pods start when something of ours is wrong: they start and train all the same."""
 
 import copy
 from collections.abc import Callable, Iterator

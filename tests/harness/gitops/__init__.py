@@ -1,1 +1,1 @@
-"""How tools that apply objects from Git judge them: Argo CD and Flux, by the very snippets of the docs."""
+"""The judgement of tools that apply objects from Git: Argo CD and Flux, by the very snippets of the docs."""

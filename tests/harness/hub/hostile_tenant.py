@@ -1,4 +1,4 @@
-"""What a tenant with some pods may do to a hub, all of it at once, as fast as it goes: for the others' tests.
+"""The attacks of a tenant with some pods to a hub, all of it at once, as fast as it goes: for the others' tests.
 
     python hostile_tenant.py PORT CA_FILE HUB_NAME SECONDS
 

@@ -60,7 +60,7 @@ async def note_lag(lags: list[float]) -> None:
 
 
 class Held:
-    """How much of a processor single callbacks of the event loop took: what of its lag is the hub's own."""
+    """The processor time that single callbacks of the event loop took: what of its lag is the hub's own."""
 
     def __init__(self) -> None:
         self.longest_s = 0.0

@@ -211,7 +211,7 @@ class ValuesRefused(Exception):
 
 @dataclass(frozen=True)
 class Objects:
-    """What a release consists of."""
+    """The objects of a release."""
 
     items: tuple[dict[str, Any], ...]
 

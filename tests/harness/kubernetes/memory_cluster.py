@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 
 class MemoryCluster:
-    """What `Cluster` offers, over a dict. `refusals` maps (method, path) to what is raised."""
+    """The calls of `Cluster`, over a dict. `refusals` maps (method, path) to what is raised."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Json] = {}
@@ -81,7 +81,7 @@ class MemoryCluster:
         self._tell(kind, document, path)
 
     def watched(self) -> int:
-        """How many watches were ever opened."""
+        """The number of watches that were ever opened."""
         return len(self._watchers)
 
     def end_watches(self, error: Exception | None = None) -> None:

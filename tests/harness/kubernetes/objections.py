@@ -1,4 +1,4 @@
-"""What a real API server has against objects, none of which it keeps."""
+"""The objections of a real API server to objects, none of which it keeps."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ from harness.kubernetes.api_server import ApiServer
 
 
 class Objections:
-    """Those of one server. The same object is sent once: a CRD with rules in CEL takes the server half a second."""
+    """One server's objections. The same object is sent once: a CRD with rules in CEL takes the server half a second."""
 
     def __init__(self, server: ApiServer) -> None:
         self._server = server

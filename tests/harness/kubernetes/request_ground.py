@@ -98,7 +98,7 @@ class RequestGround:
         return self._reap()
 
     def is_running(self) -> bool:
-        """Whether its process is there."""
+        """Tells whether its process is there."""
         return self._process is not None and self._process.poll() is None
 
     def _reap(self) -> int:
@@ -212,7 +212,7 @@ class RequestGround:
         (self.folder / "away").rename(self.store)
 
     def ledger(self, made: Json) -> Json:
-        """What the store has of the request that was made so; empty when nothing."""
+        """The store's record of the request that was made so; empty when nothing."""
         path = self.store / f"v1/{self.namespace}/{made['metadata']['uid']}/ledger.json"
         return json.loads(path.read_text()) if path.exists() else {}
 

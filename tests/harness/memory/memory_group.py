@@ -22,7 +22,7 @@ class MemoryGroup:
         return ["sh", "-c", f'echo $$ > {self.folder}/cgroup.procs && exec "$@"', "sh"]
 
     def kills(self) -> int:
-        """How many processes the kernel has ended here for want of memory."""
+        """The number of processes that the kernel has ended here for want of memory."""
         name = "memory.oom_control" if self.version == 1 else "memory.events"
         counts = dict(line.split() for line in (self.folder / name).read_text().splitlines())
         return int(counts["oom_kill"])

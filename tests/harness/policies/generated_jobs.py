@@ -19,7 +19,7 @@ RANKS = 8
 
 @dataclass(frozen=True)
 class Moment:
-    """What happens in a job: `pace` is the length of an iteration (1: as it should be; 0: none is made), `activity` in
+    """A moment of a job: `pace` is the length of an iteration (1: as it should be; 0: none is made), `activity` in
     permille, `behind` the share of the lowest rank's activity in permille and which rank that is (-1: any).
     """
 

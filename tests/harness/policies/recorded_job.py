@@ -50,7 +50,7 @@ class Batches(IterableDataset[torch.Tensor]):  # type: ignore[misc]  # PyTorch i
 
 
 def pause(story: str, model: nn.Module, at: float, until: float) -> None:
-    """What a training does between its iterations: an evaluation of four minutes, or a checkpoint of one."""
+    """The work of a training between its iterations: an evaluation of four minutes, or a checkpoint of one."""
     if story == "evaluation phases" and at % 900 > 600:
         model.eval()
         with torch.no_grad():

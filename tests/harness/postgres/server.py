@@ -36,7 +36,7 @@ class PostgresServer:
         return self._url(name).replace("postgresql+psycopg", "postgresql")
 
     def answers(self) -> bool:
-        """Whether it takes connections."""
+        """Tells whether it takes connections."""
         engine = sqlalchemy.create_engine(self._url("postgres"))
         try:
             with engine.connect():

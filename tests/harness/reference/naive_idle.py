@@ -177,7 +177,7 @@ class Device:
         return pieces
 
     def explain_late(self, begin: int, end: int, place: tuple[str, str]) -> list[Piece]:
-        """What the host did from the begin of a gap to the launch that ends it."""
+        """The host's work from the begin of a gap to the launch that ends it."""
         if end <= begin:
             return []
         own = self.threads[place].between(begin - 1, end)

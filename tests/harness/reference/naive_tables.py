@@ -106,7 +106,7 @@ def naive_launches(rows: list[Row]) -> dict[str, int | None]:
 
 
 def _naive_shift(work: list[Row], calls: dict[int, Row]) -> int:
-    """Of one device: launch by launch, with every call and every row in sight."""
+    """The shift of one device: launch by launch, with every call and every row in sight."""
     busy: list[list[int]] = []
     for start, end in sorted((row.start, row.end) for row in work if row.end > row.start):
         if busy and start <= busy[-1][1]:

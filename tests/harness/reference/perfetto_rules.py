@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass
 class Imported:
-    """What Perfetto would show. Times are ns; `arrows` hold (from, to) as slices."""
+    """The trace as Perfetto would show it. Times are ns; `arrows` hold (from, to) as slices."""
 
     slices: list[dict[str, Any]] = field(default_factory=list)
     arrows: list[tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=list)

@@ -40,7 +40,7 @@ class Client:
         return parse_reply(reply)
 
     def received(self) -> list[tuple[bytes, str]]:
-        """What has come and was not yet taken."""
+        """The messages that have come and was not yet taken."""
         found = []
         self.socket.setblocking(False)
         with contextlib.suppress(BlockingIOError):

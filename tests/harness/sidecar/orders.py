@@ -1,4 +1,4 @@
-"""What a hub asks of one trainer, and how the sidecar sees that trainer."""
+"""A hub's orders to one trainer, and the sidecar's view of that trainer."""
 
 from typing import Any
 

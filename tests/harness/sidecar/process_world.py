@@ -87,7 +87,7 @@ class World:
         return [event for event in self.events if isinstance(event, kind)]
 
     def view(self, name: str) -> ProcessView:
-        """What is known of one process, which must be there."""
+        """The facts of one process, which must be there."""
         view = self.table.get(name)
         assert view is not None
         return view

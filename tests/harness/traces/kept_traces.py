@@ -1,4 +1,4 @@
-"""Where traces lie that no test makes: those of the project in tests/data/traces, others' beside the checkout.
+"""The traces that no test makes: those of the project in tests/data/traces, others' beside the checkout.
 
 The project's own run everywhere; what only published traces can show stays beside them (`ROOT/../shared/traces`).
 """
@@ -31,6 +31,6 @@ def traces_in(name: str) -> list[Path]:
 
 
 def truth_of(name: str) -> dict[str, Any]:
-    """What was planted in a folder's traces, or counted by hand."""
+    """The truth that was planted in a folder's traces, or counted by hand."""
     truth: dict[str, Any] = json.loads((COMMITTED / name / "truth.json").read_text())
     return truth

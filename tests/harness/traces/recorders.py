@@ -1,4 +1,4 @@
-"""How other devices, drivers and versions of PyTorch would have recorded the same job.
+"""The same job as other devices, drivers and versions of PyTorch would have recorded it.
 
 Each recorder takes the traces of all ranks and gives what it would have written. What the job did stays the same, so a
 verdict must stay the same too, or say that it cannot tell. Guarantees: pure but for the random numbers it is given.
@@ -121,7 +121,7 @@ def _in_level_zero(trace: Trace) -> Trace:
 
 
 def _launches_alone(trace: Trace) -> Trace:
-    """Of the host only what launches, and the marks of iterations."""
+    """Keeps of the host only what launches, and the marks of iterations."""
     rows = trace.rows
     launches = (rows.category == Category.RUNTIME) & np.isin(rows.correlation, rows.correlation[rows.on_device])
     launches &= (rows.correlation >= 0) & ~_waits(trace)

@@ -16,13 +16,13 @@ from fleetprof_api.report.stragglers import Stragglers
 def stragglers_of(
     operations: Sequence[RankOperations], delivered: Sequence[int | None] = (), hosts: Mapping[int, str] | None = None
 ) -> Stragglers | None:
-    """Of operations of all ranks."""
+    """The verdict over operations of all ranks."""
     found = find_stragglers(operations, delivered, hosts)
     return None if found is None else say_stragglers(add_hosts(found, hosts or {}))
 
 
 def operations_of_traces(traces: Iterable[Trace] | Mapping[int, Trace]) -> list[RankOperations]:
-    """Of the traces by rank, or of all ranks, rank 0's first; each has operations."""
+    """The operations of the traces by rank, or of all ranks, rank 0's first; each has operations."""
     operations = []
     for rank, trace in traces.items() if isinstance(traces, Mapping) else enumerate(traces):
         iterations = find_iterations(trace, None, RecordingTerms(), Problems())
@@ -33,13 +33,13 @@ def operations_of_traces(traces: Iterable[Trace] | Mapping[int, Trace]) -> list[
 
 
 def stragglers_of_traces(traces: Iterable[Trace] | Mapping[int, Trace]) -> Stragglers:
-    """Of the traces by rank, or of all ranks, rank 0's first; each has operations."""
+    """The verdict over the traces by rank, or of all ranks, rank 0's first; each has operations."""
     found = stragglers_of(operations_of_traces(traces))
     assert found is not None
     return found
 
 
 def stragglers_of_summaries(summaries: Sequence[tuple[int | None, bytes, int]]) -> Stragglers | None:
-    """Of encoded operations, as summaries have them."""
+    """The verdict over encoded operations, as summaries have them."""
     found = judge_summaries(summaries)
     return None if found is None else say_stragglers(found)

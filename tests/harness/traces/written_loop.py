@@ -118,7 +118,7 @@ class WrittenLoop:
         return summary.rank
 
     def causes(self) -> Sequence[KnownCause]:
-        """What is proven of it."""
+        """The causes that are proven of it."""
         return self.rank().causes
 
 

@@ -45,7 +45,7 @@ class AgentProcess:
 
     @property
     def output(self) -> str:
-        """What it has written to stdout and stderr."""
+        """The text that it has written to stdout and stderr."""
         return self._output.read_text()
 
     def await_output(self, text: str) -> None:

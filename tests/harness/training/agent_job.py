@@ -1,4 +1,4 @@
-"""What the agent's tests run and read: a training loop, the marks of its trace, and the times that the agent sends."""
+"""The job of the agent's tests: a training loop, the marks of its trace, and the times that the agent sends."""
 
 import json
 from pathlib import Path

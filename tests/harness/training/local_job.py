@@ -42,7 +42,7 @@ class LocalJob:
 
     @property
     def output(self) -> Path:
-        """What the job printed."""
+        """The output of the job."""
         return self.folder / "output"
 
     def await_steps(self, agents: int | None = None) -> None:

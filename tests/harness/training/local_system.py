@@ -179,7 +179,7 @@ class Local:
         return job
 
     def _count_agents(self, name: str) -> int:
-        """How many ranks of a job the hub has heard an optimizer step of."""
+        """The number of ranks of a job the hub has heard an optimizer step of."""
         sidecars = [sidecar for sidecar in self.fleet().sidecars if sidecar.identity.workload.name == name]
         return sum(process.step.iteration_ns > 0 for sidecar in sidecars for process in sidecar.processes)
 

@@ -1,4 +1,4 @@
-"""What an analyzer Job's pod is given: its own capture, its own outputs, while its Job goes on, and nothing else.
+"""The grants of an analyzer Job's pod: its own capture, its own outputs, while its Job goes on, and nothing else.
 
 The operator's service over a real gRPC port, and the analyzer's own store in front of it; the store behind it is in
 memory for the rules, and a real S3 server for the whole way.

@@ -1,4 +1,4 @@
-"""How many analyses of one namespace go on at a time: the others wait in order, and other namespaces do not wait."""
+"""A namespace's analyses beyond its number wait in order, and other namespaces do not wait."""
 
 import asyncio
 import dataclasses

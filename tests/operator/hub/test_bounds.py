@@ -1,4 +1,4 @@
-"""What an administrator allows: refused at once with the field, the bound and whom to ask; counted in the store."""
+"""The bounds of an administrator: refused at once with the field, the bound and whom to ask; counted in the store."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What one pod, one namespace and one address may take of the hub: the rules themselves, without a network."""
+"""The shares of one pod, one namespace and one address in the hub: the rules themselves, without a network."""
 
 import re
 from collections.abc import Callable

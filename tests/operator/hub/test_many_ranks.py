@@ -1,4 +1,4 @@
-"""What thousands of ranks cost a hub: counted in calls, so that it grows with the ranks and not with their square."""
+"""The cost of thousands of ranks for a hub, counted in calls: it grows with the ranks and not with their square."""
 
 import asyncio
 import sys

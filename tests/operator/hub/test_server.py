@@ -1,4 +1,4 @@
-"""What the gRPC server lets in: tokens, plain text, malformed and oversized messages, pace."""
+"""The gRPC server's limits: tokens, plain text, malformed and oversized messages, pace."""
 
 import asyncio
 import json
@@ -66,7 +66,7 @@ async def _converse_once(port: int, messages: Sequence[bytes], metadata: Any) ->
 
 
 async def _is_welcomed(port: int, metadata: Any = METADATA) -> bool:
-    """Whether a hello is answered as it should be."""
+    """Tells whether a hello is answered as it should be."""
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel, asyncio.timeout(60):
         call = connect(channel, metadata)
         await call.write(HELLO)
@@ -334,7 +334,7 @@ async def test_connections_are_bounded_and_those_that_are_there_go_on(
 
 
 async def _has_bytes(reader: asyncio.StreamReader) -> bool:
-    """Whether the server's first words come, or the end."""
+    """Tells whether the server's first words come, or the end."""
     try:
         return await reader.read(9) != b""
     except ConnectionError:

@@ -77,7 +77,7 @@ class World:
     def link(
         self, *, connected: Callable[[], None], name: str = NAME, pause_s: float = 0.1, **identity: str
     ) -> HubLink:
-        """What a sidecar dials with."""
+        """The link that a sidecar dials with."""
         assert self.server is not None
         address = HubAddress(
             target=f"127.0.0.1:{self.server.port}",
@@ -95,7 +95,7 @@ class World:
         )
 
     async def connects(self, *, name: str = NAME, **identity: str) -> bool:
-        """Whether a sidecar with this identity is welcomed."""
+        """Tells whether a sidecar with this identity is welcomed."""
         welcomed = asyncio.Event()
         self.log.clear()
         link = self.link(connected=welcomed.set, name=name, pause_s=60, **identity)

@@ -1,4 +1,4 @@
-"""What the tests of injection share."""
+"""The common part of the tests of injection."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What one tenant asks of the webhook costs that tenant: sizes, counts, turns and connections are bounded."""
+"""One tenant's asking of the webhook costs that tenant: sizes, counts, turns and connections are bounded."""
 
 import asyncio
 import io

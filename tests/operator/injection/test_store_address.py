@@ -1,4 +1,4 @@
-"""What the webhook's DNS says of the store, over time."""
+"""The words of the webhook's DNS on the store, over time."""
 
 import asyncio
 import socket

@@ -122,7 +122,7 @@ def containers(count: int, env: int) -> dict[str, Any]:
 
 
 def hostile_reviews() -> list[bytes]:
-    """What the largest cost was found with: too large to be read, too much to be looked at, and all that is allowed."""
+    """The reviews of the largest cost: too large to be read, too much to be looked at, and all that is allowed."""
     filled: dict[str, Any] = {
         "metadata": {"name": "p", "labels": {}},
         "spec": {"containers": [{"name": "c"}], "tolerations": []},
@@ -182,7 +182,7 @@ async def test_others_pods_get_their_sidecar_while_one_tenant_sends_all_it_can(s
 
 
 async def ask_for(session: aiohttp.ClientSession, served: Served, namespace: str) -> str:
-    """What becomes of a small pod of that namespace."""
+    """The answer for a small pod of that namespace."""
     body = make_review(containers(1, 3), namespace)
     async with session.post(served.url("/pods"), data=body, ssl=served.context) as answer:
         response = json.loads(await answer.read())["response"]

@@ -18,7 +18,7 @@ def write(directory: Path) -> Certificates:
 
 
 def shown_certificate(context: ssl.SSLContext) -> str:
-    """What a new connection is shown."""
+    """The certificate that a new connection is shown."""
     ours, theirs = socket.socketpair()
 
     def serve() -> None:

@@ -1,4 +1,4 @@
-"""What Prometheus is told of the captures that policies made."""
+"""The metrics of the captures that policies made."""
 
 from typing import Any
 

@@ -20,7 +20,7 @@ TOKEN = "0123456789abcdef-told"
 
 
 class Outside:
-    """What is scraped, and the webhook that is told."""
+    """The target that is scraped, and the webhook that is told."""
 
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace

@@ -1,4 +1,4 @@
-"""How often a status is written, and what happens when it cannot be: the writer over an API that counts and refuses."""
+"""The writes of a status, and what happens when one fails: the writer over an API that counts and refuses."""
 
 import asyncio
 from contextlib import asynccontextmanager

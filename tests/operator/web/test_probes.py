@@ -1,4 +1,4 @@
-"""What a process tells kubelet and Prometheus."""
+"""The words of a process to kubelet and Prometheus."""
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer

@@ -1,4 +1,4 @@
-"""What can never happen to a capture, whatever is told in whatever order."""
+"""Events that can never happen to a capture, whatever is told in whatever order."""
 
 import msgspec
 from fleetprof_api.choices import Traces

@@ -81,7 +81,7 @@ def test_no_more_captures_at_once_than_a_sidecar_allows(tmp_path: Path) -> None:
     )
 )
 def test_no_order_makes_a_trainer_do_more_than_is_allowed(arm: hub_pb2.Arm) -> None:
-    """What Kineto and the agent are told of any order that passes, by their own words."""
+    """The words to Kineto and the agent of any order that passes, by their own words."""
     if arm.WhichOneof("start") is None:
         arm.start_unix_ns = NOW + 20 * S
     try:

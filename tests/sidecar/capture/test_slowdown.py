@@ -1,4 +1,4 @@
-"""How much slower the iterations of a running capture are."""
+"""The slowdown of the iterations of a running capture are."""
 
 from itertools import accumulate
 

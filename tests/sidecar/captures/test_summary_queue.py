@@ -1,4 +1,4 @@
-"""How much memory a summary's child may take: half of the container's limit, on either version of control groups."""
+"""The memory that a summary's child may take: half of the container's limit, on either version of control groups."""
 
 from pathlib import Path
 

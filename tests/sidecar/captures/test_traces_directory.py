@@ -1,4 +1,4 @@
-"""What is seen in the directory that Kineto writes into."""
+"""The files seen in the directory that Kineto writes into."""
 
 import os
 from pathlib import Path

@@ -255,7 +255,7 @@ async def test_a_hub_that_appears_is_found_and_one_that_moved_to_the_network_too
 
 
 def leave_socket(state: Path) -> None:
-    """What a killed hub leaves: a socket where nobody listens."""
+    """The leftover of a killed hub: a socket where nobody listens."""
     with PrivateDirectory(state) as directory, socket.socket(socket.AF_UNIX) as dead:
         dead.bind(directory.place(HUB_SOCKET))
 

@@ -1,4 +1,4 @@
-"""What an agent may say: types and ranges, and that no bytes get further."""
+"""The limits of an agent's words: types and ranges, and that no bytes get further."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is read of /proc, on files as Linux writes them."""
+"""The facts read of /proc, on files as Linux writes them."""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What holds of the process table whatever happens in whatever order."""
+"""Rules that hold of the process table whatever happens in whatever order."""
 
 from typing import ClassVar
 

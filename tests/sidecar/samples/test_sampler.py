@@ -1,4 +1,4 @@
-"""What is sampled while a capture is taken."""
+"""The samples that are taken while a capture is taken."""
 
 import asyncio
 from collections.abc import Iterable

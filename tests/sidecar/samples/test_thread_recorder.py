@@ -1,4 +1,4 @@
-"""What agents say of the training thread, as it ends up in a rank's samples, whatever they say and in which order."""
+"""Agents' words on the training thread as a rank's samples, whatever they say and in which order."""
 
 from itertools import permutations
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a recording did to the iterations of its rank."""
+"""The effect of a recording to the iterations of its rank."""
 
 import pytest
 from fleetprof_api.ledger import TimeCost

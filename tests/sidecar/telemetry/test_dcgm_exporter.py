@@ -1,4 +1,4 @@
-"""What is taken of a dcgm-exporter's text, for which rank, and what becomes of answers that are none."""
+"""The figures taken of a dcgm-exporter's text, for which rank, and what becomes of answers that are none."""
 
 from contextlib import suppress
 

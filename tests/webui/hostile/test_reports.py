@@ -1,4 +1,4 @@
-"""What a stolen training pod uploads as its summary ends in a report that everybody can show, or in a problem."""
+"""The summary of a stolen training pod ends in a report that everybody can show, or in a problem."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""How tests open a page and look at it: its tables, the pixels of its pictures, what hinders a screen reader."""
+"""The way of tests to open a page and look at it: tables, pixels of pictures, what hinders a screen reader."""
 
 from pathlib import Path
 from typing import Final
@@ -51,7 +51,7 @@ def rows_of(page: Page, table: str) -> Locator:
 
 
 def find_serious(page: Page) -> list[str]:
-    """What axe finds that keeps people out."""
+    """The faults that axe finds that keeps people out."""
     page.evaluate(AXE.read_text())
     result = page.evaluate(f"axe.run(document, {{resultTypes: ['violations'], runOnly: {RULES}}})")
     return [

@@ -1,4 +1,4 @@
-"""What is compared: captures of a job, reports of two jobs, a kernel's ranks and streams, points of a trend."""
+"""The comparisons: captures of a job, reports of two jobs, a kernel's ranks and streams, points of a trend."""
 
 import re
 

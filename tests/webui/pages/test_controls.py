@@ -133,7 +133,7 @@ def test_each_control_has_a_test_and_each_link_leads_somewhere(page: Page) -> No
 
 
 def follow_links(page: Page, followed: set[str]) -> None:
-    """What a link of this page leads to is there, as far as it was not `followed` before."""
+    """The target of each link of this page is there, as far as it was not `followed` before."""
     for link in page.locator("a[href]").all():
         href = link.get_attribute("href") or ""
         if href.startswith("#"):

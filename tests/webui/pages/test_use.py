@@ -1,4 +1,4 @@
-"""What a person does with the pages: links that keep a view, the keyboard, both renderers, a capture that goes on."""
+"""A person's use of the pages: links that keep a view, the keyboard, both renderers, a capture that goes on."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a pipeline's devices wait by its schedule: what the simulation waited, and what the formula says."""
+"""The waits of a pipeline's devices by its schedule: what the simulation waited, and what the formula says."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def equal_stages(
 
 
 def waited(job: EventJob) -> float:
-    """What the devices did nothing, less the transfers: share of the iterations, mean of the ranks."""
+    """The time in which devices did nothing, less the transfers: share of the iterations, mean of the ranks."""
     shares = []
     for rank in job.ranks:
         ends = [work.ended for _, work in rank.borders[job.shape.warm :] if work is not None]

@@ -1,4 +1,4 @@
-"""What noise leaves open is said with its interval, and the number of iterations that would decide does decide."""
+"""Candidates that noise leaves open are said with an interval, and so many iterations as would decide do decide."""
 
 import math
 
@@ -54,7 +54,7 @@ def table_of(own_ns: np.ndarray) -> OwnTime:
 
 
 def noise(kind: str, source: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    """Of mean 0 and deviation 1."""
+    """Noise of mean 0 and deviation 1."""
     if kind == "even":
         return source.standard_normal(shape)
     if kind == "skewed":
@@ -93,7 +93,7 @@ def judged(iterations: int, seed: int, factor: float = 1.3) -> Stragglers:
 
 
 def test_what_would_decide_does() -> None:
-    """Where ten iterations leave it open, as many as are named there name the rank, in most cases."""
+    """If ten iterations leave it open, as many as are named there name the rank, in most cases."""
     undecided, tried, decided = 0, 0, 0
     for seed in range(16):
         found = judged(10, seed)

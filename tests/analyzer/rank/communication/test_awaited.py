@@ -20,7 +20,7 @@ def ints(*values: int) -> np.ndarray:
 
 
 def awaited(returns_us: list[int], device_late_us: list[int] | None = None, *, same_place: bool = True) -> list[int]:
-    """Of the call of each iteration, which returns so long after the iteration's begin: how many of its rows it waits
+    """Tells of each iteration's call, which returns so long after the iteration's begin: how many of its rows it waits
     for, -1: not known. The rows run so much later than usual.
     """
     count = len(returns_us)

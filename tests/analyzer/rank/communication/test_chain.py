@@ -1,4 +1,4 @@
-"""Where a rank's own work waits for its communication, and what fills the time in between."""
+"""The waits of a rank's own work for its communication, and what fills the time in between."""
 
 import numpy as np
 import pytest

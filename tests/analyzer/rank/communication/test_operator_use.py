@@ -1,4 +1,4 @@
-"""What operators took by name, and what that says of a rank beside its peers."""
+"""The time of operators by name, and its meaning of a rank beside its peers."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Where nothing marks iterations, what repeats is one: operations together with what a rank does between them."""
+"""Iterations that nothing marks are what repeats: operations together with what a rank does between them."""
 
 import numpy as np
 import pytest

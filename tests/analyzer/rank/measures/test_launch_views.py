@@ -1,4 +1,4 @@
-"""What a reader sees of launches and copies, and of ranks that recorded a sample only."""
+"""The views of launches and copies, and of ranks that recorded a sample only."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What opens and closes a stage, in loops with waits, closures and work of the host in them. Times in µs."""
+"""The begin and end of a stage, in loops with waits, closures and work of the host in them. Times in µs."""
 
 from typing import Any
 

@@ -59,7 +59,7 @@ def make(cluster: Cluster) -> None:
 
 
 def describe_use(cluster: Cluster) -> list[str]:
-    """What to type in a shell to use the cluster: a PATH where kubectl and helm are not on it, and the kubeconfig."""
+    """Commands for a shell to use the cluster: a PATH where kubectl and helm are not on it, and the kubeconfig."""
     missing = [name for name in ("kubectl", "helm") if shutil.which(name) is None and (BINARIES / name).is_file()]
     lines = [f"export PATH=$PATH:{BINARIES}  # has {' and '.join(missing)}"] if missing else []
     return [*lines, f"export KUBECONFIG={cluster.kubeconfig}"]

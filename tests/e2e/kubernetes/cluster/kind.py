@@ -34,7 +34,7 @@ class KindCluster:
         self._program = shutil.which("kind") or str(BINARIES / "kind")
 
     def is_up(self) -> bool:
-        """Whether it runs."""
+        """Tells whether it runs."""
         return self.kubeconfig.is_file() and _NAME in run(self._program, "get", "clusters").split()
 
     def build(self) -> None:

@@ -1,4 +1,4 @@
-"""Where the cluster keeps what it builds (for good) and what it runs on (until `down`)."""
+"""The places where the cluster keeps what it builds (for good) and what it runs on (until `down`)."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") 
 
 
 def built(release: str) -> Path:
-    """Where the programs of one release of Kubernetes are, built once."""
+    """The place where the programs of one release of Kubernetes are, built once."""
     return CACHE / f"cluster-{release}"
 
 

@@ -1,4 +1,4 @@
-"""What a cluster has besides fleetprof to watch jobs: Prometheus with the chart's rules, Alertmanager, a webhook.
+"""A cluster's parts besides fleetprof to watch jobs: Prometheus with the chart's rules, Alertmanager, a webhook.
 
 Both programs are Debian's, run on this machine and reach the operator by kubectl port-forward, which is started anew
 when the operator's container was. The webhook is a pod, because the operator calls it. Guarantees: all of it ends with
@@ -66,7 +66,7 @@ class NotifiedPod:
         self._api.delete("Namespace", NAMESPACE)
 
     def texts(self) -> list[str]:
-        """What it was told."""
+        """The texts that it was told."""
         return [json.loads(line)["text"] for line in self._api.logs("webhook", NAMESPACE, "webhook").splitlines()]
 
     @staticmethod
@@ -132,7 +132,7 @@ class PrometheusServer:
         return [each["labels"] for each in found if "workload" in each["labels"] and each["state"] == "firing"]
 
     def explain(self) -> str:
-        """What it knows, for a test that fails."""
+        """The facts that it knows, for a test that fails."""
         return json.dumps([self._ask("/api/v1/alerts"), self._ask("/api/v1/targets?state=active")], indent=1)[:6000]
 
     def _ask(self, path: str) -> dict[str, Any]:

@@ -95,11 +95,11 @@ class Api:
         wait_until(lambda: self.get(kind, name, namespace, api) is None, f"the end of {kind} {namespace}/{name}")
 
     def kubectl(self, *words: str, document: str = "", fails: bool = False, timeout_s: float = PATIENCE_S) -> str:
-        """What `kubectl` prints; with `fails`, what it prints of its refusal."""
+        """The output of `kubectl`; with `fails`, that of its refusal."""
         return self._run("kubectl", *words, document=document, fails=fails, timeout_s=timeout_s)
 
     def helm(self, *words: str, fails: bool = False) -> str:
-        """What `helm` prints."""
+        """The output of `helm`."""
         return self._run("helm", *words, document="", fails=fails, timeout_s=300)
 
     def apply(self, *objects: Object) -> None:
@@ -107,7 +107,7 @@ class Api:
         self.kubectl("apply", "-f", "-", document=yaml.safe_dump_all(objects))
 
     def logs(self, pod: str, namespace: str, container: str) -> str:
-        """What a container printed."""
+        """The output of a container."""
         return self.kubectl("logs", pod, "-n", namespace, "-c", container)
 
     def forward(self, namespace: str, target: str, port: int, here: int | None = None) -> subprocess.Popen[str]:
@@ -122,7 +122,7 @@ class Api:
         )
 
     def explain(self, namespace: str) -> str:
-        """What stands in a namespace, for a test that fails."""
+        """The state of a namespace, for a test that fails."""
         return self.kubectl("get", "pods,jobs,events", "-n", namespace, "-o", "wide")
 
     def _run(self, *command: str, document: str, fails: bool, timeout_s: float) -> str:

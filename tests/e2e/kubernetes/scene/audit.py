@@ -1,4 +1,4 @@
-"""What an account may do, from its roles, and what it did, from the API server's audit log."""
+"""The rights of an account, from its roles, and its deeds, from the API server's audit log."""
 
 from pathlib import Path
 

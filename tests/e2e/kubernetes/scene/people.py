@@ -49,7 +49,7 @@ class People:
         remove_namespace(self._api, NAMESPACE)
 
     def for_the_web_ui(self, namespace: str) -> list[Object]:
-        """What the web UI is given there: whom to trust, and its secret; both are called `people`."""
+        """The settings of the web UI there: whom to trust, and its secret; both are called `people`."""
         metadata = {"name": "people", "namespace": namespace}
         return [
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ca.crt": self._certificate}},
@@ -57,7 +57,7 @@ class People:
         ]
 
     def values(self) -> dict[str, str]:
-        """What the chart is told of them."""
+        """The chart's values of them."""
         return {
             "webui.oidc.issuerUrl": ISSUER,
             "webui.oidc.clientId": CLIENT,

@@ -90,7 +90,7 @@ class JobRequest:
         return self.conditions()["Succeeded"]
 
     def ledger(self) -> Ledger:
-        """What the store has of every rank."""
+        """The store's record of every rank."""
         return self.store.ledger(self.namespace, self.uid)
 
     def states(self) -> dict[int, str]:

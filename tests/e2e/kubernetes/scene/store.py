@@ -74,11 +74,11 @@ class Bucket:
         return sorted(each["Key"].removeprefix(prefix) for each in listed.get("Contents", []))
 
     def ledger(self, namespace: str, uid: str) -> Ledger:
-        """What happened to every rank."""
+        """The end of every rank."""
         return msgspec_json.decode(self._read(ledger_key(namespace, uid)), type=Ledger)
 
     def report(self, namespace: str, uid: str) -> Report:
-        """What the analyzer found."""
+        """The findings of the analyzer."""
         return msgspec_json.decode(self._read(report_key(namespace, uid)), type=Report)
 
     def page(self, namespace: str, uid: str) -> str:

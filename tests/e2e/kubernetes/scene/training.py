@@ -101,7 +101,7 @@ class Training:
         return self.api.kubectl("exec", name, "-n", self.namespace, "-c", container, "--", *command, timeout_s=300)
 
     def output(self) -> str:
-        """What the trainers printed."""
+        """The output of the trainers."""
         return "".join(self.api.logs(pod["metadata"]["name"], self.namespace, "trainer") for pod in self.list_pods())
 
     def remove(self) -> None:

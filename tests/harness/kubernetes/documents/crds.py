@@ -37,7 +37,7 @@ def as_json_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def documents(schema: dict[str, Any], wrong_in_100: int = 2) -> st.SearchStrategy[Any]:
-    """What the schema allows, each part with a chance of being something else. null and 1.0 are never among it."""
+    """Documents that the schema allows, each part with a chance of being another. null and 1.0 are never among them."""
     if (kept := _KEPT.get((id(schema), wrong_in_100))) is not None:
         return kept[1]
     right = _right(schema, wrong_in_100)

@@ -17,7 +17,7 @@ PID, MAIN, NETWORK = 77, 77, 78
 
 @dataclass(frozen=True)
 class RankPace:
-    """What one rank has to do and how fast it is. `slow_batch`, `slow_step`: factors on the time for the same work."""
+    """The work of one rank and how fast it is. `slow_batch`, `slow_step`: factors on the time for the same work."""
 
     tokens: int = 64
     slow_batch: float = 1.0

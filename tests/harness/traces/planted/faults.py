@@ -98,7 +98,7 @@ def draw(
 
 
 def gain_of_usual_devices(case: FaultCase, job: PlantedJob, ranks: Sequence[int]) -> float:
-    """What a job without a fault would save if the devices of `ranks` were like the median of their stage's others.
+    """The saving of a job without a fault if the devices of `ranks` were like the median of their stage's others.
 
     Devices differ by chance, so in a healthy job too one may truly hold the others up.
     """
@@ -121,7 +121,7 @@ def _mended(shape: JobShape, fault: PlantedFault) -> PlantedFault:
 
 
 def operations_of(job: PlantedJob, traces: Sequence[Trace]) -> list[RankOperations]:
-    """What the analyzer keeps of the traces."""
+    """The operations that the analyzer keeps of the traces."""
     found = []
     for trace in traces:
         samples = samples_of(job, trace)
@@ -140,7 +140,7 @@ def _fits(kind: str, shape: JobShape) -> bool:
 
 
 def _identifiable(kind: str, shape: JobShape, fault: PlantedFault) -> bool:
-    """Whether traces can tell the rank.
+    """Tells whether traces can tell the rank.
 
     Pauses must be three, the window's edge apart; a slow link needs several groups of the rank that have sisters.
     """

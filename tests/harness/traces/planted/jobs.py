@@ -44,7 +44,7 @@ class PlantedJob:
 
 
 def cost_when_lasting(shape: JobShape, fault: PlantedFault, mended: PlantedFault, seed: int) -> float:
-    """What mending saves of the iterations of a job that has run before them, as share of their length.
+    """The saving of mending of the iterations of a job that has run before them, as share of their length.
 
     A window is a piece of such a job. Where all ranks begin together, as above, a fault also costs what they would else
     have entered the first iteration later for: a pipeline's last stage has time to load before its first work comes.

@@ -1,4 +1,4 @@
-"""What a planted job looks like, what is wrong with it, and what a profiler records of one of its stages."""
+"""The shape of a planted job, its fault, and what a profiler records of one of its stages."""
 
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 @dataclass(frozen=True)
 class JobShape:
-    """How a job is laid out and what one iteration holds."""
+    """The layout of a job and the content of one iteration."""
 
     dp: int = 8
     tp: int = 1
@@ -47,7 +47,7 @@ class JobShape:
 
 @dataclass(frozen=True)
 class PlantedFault:
-    """What is planted. `rank` is -1 where nobody is at fault; arrays are (ranks, iterations)."""
+    """The fault that is planted. `rank` is -1 where nobody is at fault; arrays are (ranks, iterations)."""
 
     kind: str = "none"
     rank: int = -1

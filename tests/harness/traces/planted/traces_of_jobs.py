@@ -31,7 +31,7 @@ _KINDS = {"all_reduce": "allreduce", "all_gather": "_allgather_base", "reduce_sc
 
 @dataclass(frozen=True)
 class Clarity:
-    """What the traces say about their collectives."""
+    """The words of the traces about their collectives."""
 
     groups: bool = True
     sequence: bool = True
@@ -97,7 +97,7 @@ def traces_of(job: PlantedJob, clarity: Clarity, seed: int) -> list[Trace]:
 
 
 def _since(rows: Rows, name: int) -> Rows:
-    """Those that begin with the first of this name or later: a profiler begins to record at a step."""
+    """Rows that begin with the first of this name or later: a profiler begins to record at a step."""
     kept = rows.start_ns >= rows.start_ns[rows.name == name].min()
     return Rows(*(getattr(rows, column)[kept] for column in COLUMNS))
 

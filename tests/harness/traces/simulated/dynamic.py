@@ -58,7 +58,7 @@ class BatchSource:
         return Batch(tokens, loads)
 
     def shape(self, name: str, tokens: float, threads: int) -> ShapedKernel:
-        """How the kernel is launched; `threads` is the grid for a usual batch."""
+        """The launch of the kernel; `threads` is the grid for a usual batch."""
         dynamic = self._dynamic
         rows = max(round(_USUAL_TOKENS * tokens), 1)
         dimensions = [[rows, _HIDDEN], [_HIDDEN, threads]]
@@ -78,7 +78,7 @@ class BatchSource:
         return ShapedKernel(name, factor, grid, dimensions)
 
     def _tune(self, name: str, rows: int) -> tuple[int, float]:
-        """What the autotuner of this rank has chosen for the kernel at about so many rows."""
+        """The choice of this rank's autotuner for the kernel at about so many rows."""
         key = name, rows.bit_length()
         if key not in self._tuned:
             self._tuned[key] = 2 ** int(self._tunes.integers(0, 3)), float(np.exp(self._tunes.normal(0, 0.03)))

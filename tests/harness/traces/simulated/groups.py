@@ -36,7 +36,7 @@ class ProcessGroup:
         return number, self._meetings[number]
 
     def describe(self, collective: str, rank: int, elements: int) -> dict[str, Any]:
-        """What a kernel says of its collective."""
+        """A kernel's words of its collective."""
         peers = [member for member in self.members if member != rank]
         pair = {"send": {"Dst Rank": peers[0]}, "recv": {"Src Rank": peers[0]}} if len(peers) == 1 else {}
         return {

@@ -173,7 +173,7 @@ class SimulatedRank:
         return node
 
     def run_more(self, run: Callable[[float], None]) -> None:
-        """What a rank with more kernels runs beside the others' work, by random numbers of its own."""
+        """Runs the kernels that a rank has more beside the others' work, by random numbers of its own."""
         if self._is_at_fault("more_kernels"):
             usual = self._kernels, self._host, self._rare
             self._kernels, self._host, self._rare = self._more
@@ -254,7 +254,7 @@ class SimulatedRank:
         return node
 
     def join(self, node: Work, stream: int = COMPUTE) -> None:
-        """What the stream is given from here on waits for work of another stream."""
+        """Work that the stream is given from here on waits for work of another stream."""
         before = [self.streams[stream]] if stream in self.streams else []
         self.streams[stream] = self.graph.add(Work(0.0, 0.0, [node, *before]))
 

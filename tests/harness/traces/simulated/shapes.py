@@ -1,4 +1,4 @@
-"""What a simulated job looks like, and what is wrong with it."""
+"""The shape of a simulated job, and its fault."""
 
 from dataclasses import dataclass, field
 
@@ -68,7 +68,7 @@ class LoopShape:
 
 @dataclass(frozen=True)
 class SimulatedFault:
-    """What is planted; `rank` is -1 where nobody is at fault.
+    """The fault that is planted; `rank` is -1 where nobody is at fault.
 
     `of_iterations` holds factors, or µs of loading or pausing, by iteration.
     """

@@ -89,7 +89,7 @@ async def say_hello(call: Any, token: str, sidecar_id: str, **fields: Any) -> No
 
 
 async def end_of(call: Any) -> tuple[str, str]:
-    """How the hub ended a stream."""
+    """The end that the hub gave a stream."""
     async with asyncio.timeout(PATIENCE_S):
         try:
             while await call.read() is not END:

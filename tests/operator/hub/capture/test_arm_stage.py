@@ -1,4 +1,4 @@
-"""What a request waits for before its ranks are asked, for how long, and what it says meanwhile."""
+"""The waits of a request before its ranks are asked, for how long, and what it says meanwhile."""
 
 import dataclasses
 import time

@@ -1,4 +1,4 @@
-"""Whether the ranks began with one step: a report → what is said of it, and how the capture ends."""
+"""The check that the ranks began with one step: a report → what is said of it, and how the capture ends."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a sidecar may upload, and what it may not."""
+"""The uploads that a sidecar may make, and those that it may not."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whether a canary is harmed: its recorded iterations against what the job makes of them by itself.
+"""The harm of a canary: its recorded iterations against what the job makes of them by itself.
 
 Each job is the lengths of its iterations; a recording may make those that it touches longer. What is asked is what the
 ledger ends with: both sides of the decision, the sidecar's measurement and the hub's verdict, as they are.
@@ -138,7 +138,7 @@ def test_none_of_200_jobs_is_refused_for_pauses_of_its_own(meets_pause: bool) ->
 
 
 def test_each_recording_that_does_harm_is_refused_in_the_same_jobs() -> None:
-    """What it records takes so much longer than whatever the job did before."""
+    """Its recording takes so much longer than whatever the job did before."""
     random, passed = Random(2), []
     for _ in range(50):
         own, job = make_job(random)

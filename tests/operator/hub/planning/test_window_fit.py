@@ -1,4 +1,4 @@
-"""How long a window may be: what was asked, what one iteration takes, what each rank may still take → the window."""
+"""The length of a window: what was asked, what one iteration takes, what each rank may still take → the window."""
 
 from typing import Any
 

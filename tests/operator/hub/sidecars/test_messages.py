@@ -17,7 +17,7 @@ BODIES = [field.name for field in pb.SidecarMessage.DESCRIPTOR.fields]
 
 
 def is_map(field: Any) -> bool:
-    """Of either implementation of protobuf."""
+    """Tells maps of either implementation of protobuf."""
     return bool(field.message_type.GetOptions().map_entry)
 
 

@@ -13,7 +13,7 @@ LARGE = pb.SidecarMessage(heartbeat=pb.Heartbeat(processes=[PROCESS] * 600)).Ser
 
 
 async def _work(namespaces: list[str], data: bytes) -> list[str]:
-    """What the loop did, in order: one message of each stream, all there at once, and a round of the loop as "-"."""
+    """The work of the loop, in order: one message of each stream, all there at once, and a round of the loop as "-"."""
     paces, turns = StreamPaces(), list[str]()
 
     async def read(namespace: str) -> None:

@@ -1,4 +1,4 @@
-"""What Prometheus is told of workloads: documented, bounded, and of nothing that nobody reports."""
+"""The metrics of workloads: documented, bounded, and of nothing that nobody reports."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What reports of planted ranks add up to."""
+"""The sums of planted ranks' reports."""
 
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb

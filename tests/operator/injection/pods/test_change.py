@@ -1,4 +1,4 @@
-"""What a pod looks like after injection, field by field, and which pods are left alone."""
+"""A pod after injection, field by field, and which pods are left alone."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a namespace's ResourceQuotas and LimitRanges make of a pod with the sidecar in it."""
+"""A namespace's ResourceQuotas and LimitRanges before a pod with the sidecar in it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the administrator's webhook is told, and how it knows that we say it."""
+"""The words to the administrator's webhook, and the proof that they are ours."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""What is read of Alertmanager's messages."""
+"""The alerts read of Alertmanager's messages."""
 
 import json
 from contextlib import suppress

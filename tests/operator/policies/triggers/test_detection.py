@@ -1,4 +1,4 @@
-"""How well the triggers tell generated jobs apart; the table in docs/policy.md is this one."""
+"""The skill of the triggers to tell generated jobs apart; the table in docs/policy.md is this one."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What policies see of a job: what the hub's sidecars and their telemetry tell, planted here rank by rank."""
+"""The figures of a job for policies: what the hub's sidecars and their telemetry tell, planted here rank by rank."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How tests open a timeline, and what its address, its tree and its picture say."""
+"""The way of tests to open a timeline, and what its address, its tree and its picture say."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def open_timeline(page: Page, address: str = TIMELINE) -> Locator:
 
 
 def state_of(page: Page) -> dict[str, Any]:
-    """What the address says is shown."""
+    """The state that the address shows."""
     found: dict[str, Any] = json.loads(parse_qs(urlsplit(page.url).query)["view"][0])
     return found
 

@@ -1,4 +1,4 @@
-"""Where a late rank's main thread runs nothing: silences of all ranks in, evidence and line out."""
+"""Silences of a late rank's main thread: silences of all ranks in, evidence and line out."""
 
 import msgspec
 import pytest

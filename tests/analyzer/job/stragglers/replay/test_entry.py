@@ -22,7 +22,7 @@ def loader_of(shape: JobShape, stage: int) -> PlantedFault:
 def test_a_last_stage_has_time_to_load_once_it_has_left_an_iteration_early(
     stage: int, begun_together: float, going_on: float
 ) -> None:
-    """What the planted truth is: the first stage has no such time."""
+    """The planted truth: the first stage has no such time."""
     shape = JobShape(dp=2, pp=4, microbatches=4, layers=2, buckets=1, iterations=4, kernel_us=300)
     loading = np.zeros((shape.ranks, shape.iterations))
     loading[shape.rank(1, stage, 0)] = 8000

@@ -1,4 +1,4 @@
-"""Where a late rank waits in a what-if: where its peers do, since its own trace shows the earliest place only."""
+"""The waits of a late rank in a what-if: where its peers do, since its own trace shows the earliest place only."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What begins beside its rank's chain is told from all ranks of a program, since a late host hides it."""
+"""Operations that begin beside their rank's chain are told from all ranks of a program, since a late host hides it."""
 
 import numpy as np
 import pytest

@@ -71,6 +71,6 @@ def test_where_nothing_says_the_groups_of_a_missing_rank_that_is_said() -> None:
 
 
 def of_pipeline(missing: Sequence[int]) -> tuple[float, Stragglers]:
-    """What rank 10 of four pipelines of four stages costs, and what is found without some ranks."""
+    """The cost of rank 10 of four pipelines of four stages costs, and what is found without some ranks."""
     truth, traces, _ = draw_foreign("pipeline with numbers", "slow_host", SEED)
     return truth.gain, stragglers_of_traces(without_ranks(traces, missing))

@@ -175,7 +175,7 @@ def test_htas_categories_of_each_stream(events: list[Any], host_wait: int, kerne
 
 
 def test_iterations_cut_gaps_and_reach_beyond_the_devices_work() -> None:
-    """What ends the gap before the first work is its launch; what follows the last is told by the thread's doings."""
+    """The end of the gap before the first work is its launch; what follows the last is told by the thread's doings."""
     events = [*FRAME, launch(190, 204, 2), host("aten::mm", 100, 150), host("aten::item", 210, 250)]
     windows = [(-20, 120), (120, 195), (195, 300), (300, 320)]
     found = measure_within(read(events), [(a * US, b * US) for a, b in windows])

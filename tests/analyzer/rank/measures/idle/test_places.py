@@ -1,4 +1,4 @@
-"""Where idle time lies: the work at both ends of the gaps, their streams, the operators, the line of code."""
+"""The places of idle time: the work at both ends of the gaps, their streams, the operators, the line of code."""
 
 import io
 import json

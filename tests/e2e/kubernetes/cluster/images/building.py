@@ -77,7 +77,7 @@ def build(tool: ImageTool) -> list[str]:
 
 
 def digest_tree() -> str:
-    """Of all that the images are built from: the Dockerfiles, and what ours copies from the tree."""
+    """A hash of all that the images are built from: the Dockerfiles, and what ours copies from the tree."""
     dockerfile = ROOT / "Dockerfile"
     copies = [line.split()[1:-1] for line in dockerfile.read_text().splitlines() if line.startswith("COPY ")]
     copied = {ROOT / name for names in copies if not names[0].startswith("--from=") for name in names}

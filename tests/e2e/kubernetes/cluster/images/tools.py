@@ -1,4 +1,4 @@
-"""What builds images here: Docker or Podman where they answer, else buildah without a daemon.
+"""The builder of images here: Docker or Podman where they answer, else buildah without a daemon.
 
 Guarantees: buildah keeps its layers in a store of its own in the cache, so a build after a change of code redoes the
 last layers only, and drops them when told; nothing of the machine's own image store is touched.
@@ -31,7 +31,7 @@ class ImageTool(Protocol):
         """Writes the image with its name into one file that `ctr images import` and kind read."""
 
     def size_bytes(self, name: str) -> int:
-        """What the image takes, unpacked."""
+        """The size of the image, unpacked."""
 
     def identity(self, name: str) -> str:
         """The image's digest; empty when there is none of that name."""

@@ -78,7 +78,7 @@ class Addresses:
 
 
 def load_addresses(file: Path) -> Addresses:
-    """What `save` wrote."""
+    """Reads what `save` wrote."""
     return Addresses(**json.loads(file.read_text()))
 
 

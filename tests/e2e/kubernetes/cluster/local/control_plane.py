@@ -137,7 +137,7 @@ def _is_ready(addresses: Addresses) -> bool:
 
 
 def fetch(url: str, folder: Path) -> bytes | None:
-    """What the server answers the administrator; None when it does not."""
+    """The server's answer to the administrator; None when it does not."""
     context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
     context.load_cert_chain(folder / "admin.crt", folder / "admin.key")
     try:

@@ -23,7 +23,7 @@ _IMAGES: Final = (
 
 @dataclass(frozen=True)
 class KeptImages:
-    """What is kept in `folder`; `record` says which images are loaded, `version` of which containerd they are."""
+    """The images kept in `folder`; `record` says which images are loaded, `version` of which containerd they are."""
 
     folder: Path = CACHE / "cluster-images"
     record: Path = _RECORD

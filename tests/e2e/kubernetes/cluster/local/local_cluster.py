@@ -52,7 +52,7 @@ class LocalCluster:
         return buildah
 
     def is_up(self) -> bool:
-        """Whether a whole cluster runs."""
+        """Tells whether a whole cluster runs."""
         return _COMPLETE.is_file() and all(processes.is_running(RUN, part) for part in _PARTS)
 
     def build(self) -> None:

@@ -54,7 +54,7 @@ class ClusterNode:
 
     @property
     def images(self) -> Path:
-        """Where containerd keeps images, unpacked, and what it knows of them."""
+        """The place where containerd keeps images, unpacked, and its knowledge of them."""
         return self.folder / "containerd/root"
 
 
@@ -129,7 +129,7 @@ def stop(node: ClusterNode) -> bool:
 
 
 def _end_all(node: ClusterNode) -> bool:
-    """Whether nothing is left but images; what ends by itself just before it is told to is looked at once more."""
+    """Tells if nothing is left but images; what ends by itself just before it is told to is looked at once more."""
     for _ in range(3):
         with contextlib.suppress(ClusterFailure):
             _end_containers(node)
@@ -148,7 +148,7 @@ def _end_containers(node: ClusterNode) -> None:
 
 
 def _remove_stale_images(node: ClusterNode) -> None:
-    """Those that have lost their name to a newer one, which the kubelet would remove once the disk is full."""
+    """Removes images that have lost their name to a newer one, which the kubelet would remove once the disk is full."""
     listed = [line.split()[:3] for line in ctr(node, "images", "list").splitlines()[1:]]
     named = {digest for name, _, digest in listed if not name.startswith("sha256:")}
     stale = [name for name, _, digest in listed if digest not in named]

@@ -1,4 +1,4 @@
-"""What enforces network policies on the first node while a test asks for it: kube-router's controller, as in k3s.
+"""The enforcer of network policies on the first node while a test asks for it: kube-router's controller, as in k3s.
 
 kube-proxy goes on serving Services, and the bridge carries the pods.
 

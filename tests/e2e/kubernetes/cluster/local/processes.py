@@ -33,7 +33,7 @@ def start(folder: Path, name: str, command: Sequence[str | Path], environment: M
 
 
 def is_running(folder: Path, name: str) -> bool:
-    """Whether the process of that name lives."""
+    """Tells whether the process of that name lives."""
     return _pid(folder / f"{name}.pid") is not None
 
 

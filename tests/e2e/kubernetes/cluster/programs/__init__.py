@@ -1,1 +1,1 @@
-"""What the cluster is built of: programs from Go modules and from Debian."""
+"""The parts of the cluster: programs from Go modules and from Debian."""

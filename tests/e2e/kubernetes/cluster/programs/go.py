@@ -23,7 +23,7 @@ def require_go(for_what: str) -> None:
 
 
 def run_go(*words: str, folder: Path, environment: dict[str, str] | None = None) -> str:
-    """What `go` prints; it runs in `folder`, which is made."""
+    """The output of `go`; it runs in `folder`, which is made."""
     defaults = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", **_MEMORY_FOR_TIME}
     folder.mkdir(parents=True, exist_ok=True)
     result = subprocess.run(

@@ -28,7 +28,7 @@ OTHERS: Final = tuple(_PACKAGES)
 
 
 def version_of(name: str) -> str:
-    """What one of OTHERS is made of."""
+    """The version of one of OTHERS."""
     if name == "coredns":
         return f"{_COREDNS}@{_MODULES[_COREDNS]} {' '.join(_DNS_PLUGINS)}"
     package = _PACKAGES[name]
