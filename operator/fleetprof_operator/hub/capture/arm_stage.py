@@ -120,7 +120,7 @@ async def _begin(state: CaptureState, look: Look) -> CanaryOutcome | None:
 
 
 async def await_second_start(state: CaptureState) -> bool:
-    """Whether no rank took its order in time, and all have asked for one again since; waits a while for that."""
+    """Tells whether no rank took its order in time, and all have asked for one again since; waits a while for that."""
     hub, ledger = state.hub, state.ledger
     missed = all(entry.reason in _MISSED and not entry.armed_unix_ns for entry in ledger.entries)
     until = min(hub.clock() + hub.settings.returning_ns, state.deadline_unix_ns)
@@ -132,7 +132,7 @@ async def await_second_start(state: CaptureState) -> bool:
 
 
 def _ask_again(state: CaptureState) -> bool:
-    """Whether each process that was ordered has polled since the order's time was over: one that hangs does not."""
+    """Tells whether each ordered process has polled since the order's time was over: one that hangs does not."""
     ledger = state.ledger
     found = state.hub.resolve(state.request, ledger.namespace, ledger.uid)
     polls = {(t.sidecar_id, t.process.process_id): t.process.last_poll_unix_ns for t in found.targets}

@@ -1,4 +1,4 @@
-"""Whether a capture may begin by the administrator's bounds, now that its ranks are known; and that it has begun.
+"""Permission of the administrator's bounds for a capture whose ranks are known, and a note that it has begun.
 
 Guarantees: what is counted is in the store before a rank is asked, so neither a restart nor a deletion forgets it; of
 two captures that begin at once the second is counted after the first. Where bounds count and the store is away, a

@@ -41,7 +41,7 @@ _MEASURE_PATIENCE_NS: Final = 30 * SECOND_NS  # for the sidecar's figures; an ol
 
 
 class CanaryOutcome(Enum):
-    """What the request does next: arm its ranks, look for them again as time has passed, or nothing: it has ended."""
+    """The request's next act: arm its ranks, look for them again as time has passed, or nothing: it has ended."""
 
     ARM = "arm"
     LOOK_AGAIN = "look again"

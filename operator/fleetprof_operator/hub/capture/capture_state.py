@@ -1,4 +1,4 @@
-"""What all stages of one request share: its ledger's book, what the store holds, and the signal that either changed.
+"""The state that all stages of a request share: its ledger's book, the store's content, the signal that either changed.
 
 Every stage reads here what is to be done and says here what it did: to the book what the ledger keeps, which only the
 book writes. No stage keeps a copy, and none calls another's inside. That is why a request can go on from any state.
@@ -39,7 +39,7 @@ class CanaryRun:
 
 
 class PlaceState(Enum):
-    """Whether a request is ready for its capture, and has a place for it (`planning/places.py`)."""
+    """The request is ready for its capture or not, and has a place for it (`planning/places.py`)."""
 
     NONE = "none"
     WANTED = "wanted"
@@ -227,7 +227,7 @@ class CaptureState:
             self._turned.set()
 
     def turn(self) -> None:
-        """What is to be done has changed, beyond a line: `wait_for_turn` returns."""
+        """Tells that the work to do has changed, beyond a line: `wait_for_turn` returns."""
         self._turned.set()
         self.poke()
 

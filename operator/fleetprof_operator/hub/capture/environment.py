@@ -1,4 +1,4 @@
-"""What a capture needs from its hub: the store, the sidecars, bounds, time and the analyzer; it knows nothing else.
+"""The hub as a capture needs it: the store, the sidecars, bounds, time and the analyzer; it knows nothing else.
 
 Guarantees: one object for all captures of a hub, never changed.
 """
@@ -36,7 +36,7 @@ Analyze = Callable[[AnalysisOrder], Awaitable[None]]  # raises when it cannot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureEnvironment:
-    """What a capture needs of its hub."""
+    """The parts of a hub that a capture needs."""
 
     calls: StoreCalls
     registry: SidecarRegistry

@@ -52,7 +52,7 @@ def find_owner(capture_id: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Whether there is a canary: its rank, or None and why not. `impossible`: one was asked for, and cannot be."""
+    """The canary, where there is one: its rank, or None and why not. `impossible`: one was asked for, and cannot be."""
 
     target: RankTarget | None = None
     message: str = ""
