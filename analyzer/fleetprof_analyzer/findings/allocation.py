@@ -12,13 +12,9 @@ class Allocation(IdleDevice):
     """Idle time in calls that allocate or free."""
 
     guard = SentenceGuard(
-        place="finding allocation",
-        figure="idle_ns.host_allocation",
-        whole="the devices' time",
-        least_permille=20,
-        words="the GPU waits for memory to be allocated or freed",
-        part="idle",
-    )
+        place="finding allocation", figure="idle_ns.host_allocation", whole="the devices' time", least_permille=20,
+        words="the GPU waits for memory to be allocated or freed", part="idle",
+    )  # fmt: skip
 
     def advise(self) -> str:
         """See IdleDevice."""

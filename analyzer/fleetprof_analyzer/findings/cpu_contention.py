@@ -16,30 +16,19 @@ OF_CORES: Final = "ranks.cores.waited_ns"
 """The measure of waits that were sampled, by which a headline knows them."""
 _FEWEST_COMPARED: Final = 5  # iterations
 WAITS_FOR_CORES: Final = SentenceGuard(
-    place="finding cpu_contention",
-    figure=OF_CORES,
-    whole="the median rank's sampled time",
-    least_permille=100,
-    words="the training threads wait for a core, though ready to run",
-    part="cores",
-)
+    place="finding cpu_contention", figure=OF_CORES, whole="the median rank's sampled time", least_permille=100,
+    words="the training threads wait for a core, though ready to run", part="cores",
+)  # fmt: skip
 FULL_HOSTS: Final = SentenceGuard(
-    place="finding cpu_contention, not sampled",
-    figure="ranks.cores.host_busy_permille",
-    whole="cores of the least busy host",
-    least_permille=950,
-    words="all cores of the ranks' hosts are busy (N %)",
+    place="finding cpu_contention, not sampled", figure="ranks.cores.host_busy_permille",
+    whole="cores of the least busy host", least_permille=950, words="all cores of the ranks' hosts are busy (N %)",
     part="cores",
-)
+)  # fmt: skip
 UNEVEN_ITERATIONS: Final = SentenceGuard(
-    place="finding cpu_contention, not sampled: lengths",
-    figure="what iterations take over the shortest",
-    whole="the median rank's iterations",
-    least_permille=100,
-    words="and iterations differ in length",
-    below="no finding",
-    part="cores",
-)
+    place="finding cpu_contention, not sampled: lengths", figure="what iterations take over the shortest",
+    whole="the median rank's iterations", least_permille=100, words="and iterations differ in length",
+    below="no finding", part="cores",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,13 +34,9 @@ class DataLoading(IdleDevice):
     cores_busy: bool = False
 
     guard = SentenceGuard(
-        place="finding data_loading",
-        figure="idle_ns.data_loading",
-        whole="the devices' time",
-        least_permille=30,
-        words="the GPU waits for the next batch",
-        part="idle",
-    )
+        place="finding data_loading", figure="idle_ns.data_loading", whole="the devices' time", least_permille=30,
+        words="the GPU waits for the next batch", part="idle",
+    )  # fmt: skip
 
     @classmethod
     def of(
@@ -59,13 +55,9 @@ IDLE: Final = make_idle_rule(
     _KIND, DataLoading, lambda idle: idle.data_loading, least_gain=lambda view: view.loading_gain
 )
 HOST_LOADING: Final = SentenceGuard(
-    place="finding data_loading, without GPU",
-    figure="ranks.data_loading_ns",
-    whole="the median rank's time",
-    least_permille=30,
-    words="the training threads of all ranks wait for the next batch",
-    part="host",
-)
+    place="finding data_loading, without GPU", figure="ranks.data_loading_ns", whole="the median rank's time",
+    least_permille=30, words="the training threads of all ranks wait for the next batch", part="host",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,45 +28,27 @@ _BUCKETED: Final = frozenset(("all_reduce", "reduce_scatter", "all_gather"))
 _BEYOND_IDEAL: Final = 0.05
 _NO_SIZE: Final = "no size: look at what runs beside the longest"
 EXPOSED: Final = SentenceGuard(
-    place="finding exposed_communication",
-    figure="totals.time_ns.exposed_communication",
-    whole="the devices' time",
-    least_permille=100,
-    words="no computation hides the communication",
-    part="communication",
-)
+    place="finding exposed_communication", figure="totals.time_ns.exposed_communication", whole="the devices' time",
+    least_permille=100, words="no computation hides the communication", part="communication",
+)  # fmt: skip
 SENDING: Final = SentenceGuard(
-    place="finding exposed_communication: send less",
-    figure="stragglers.transfer_share",
-    whole="the time in collectives",
-    least_permille=500,
-    words="send fewer and larger messages, or fewer bytes",
+    place="finding exposed_communication: send less", figure="stragglers.transfer_share",
+    whole="the time in collectives", least_permille=500, words="send fewer and larger messages, or fewer bytes",
     below="the ranks wait for each other in their collectives",
-)
+)  # fmt: skip
 SCHEDULE: Final = SentenceGuard(
-    place="finding exposed_communication: pipeline",
-    figure="stragglers.pipeline.share",
-    whole="the exposed communication",
-    least_permille=500,
-    words="by the pipeline's schedule each device waits N %",
+    place="finding exposed_communication: pipeline", figure="stragglers.pipeline.share",
+    whole="the exposed communication", least_permille=500, words="by the pipeline's schedule each device waits N %",
     below="what the transfers say",
-)
+)  # fmt: skip
 SIZES: Final = SentenceGuard(
-    place="finding exposed_communication: sizes",
-    figure="communication.total_ns of known size",
-    whole="the time in collectives",
-    least_permille=500,
-    words="of N KiB a call on average",
-    below=_NO_SIZE,
-)
+    place="finding exposed_communication: sizes", figure="communication.total_ns of known size",
+    whole="the time in collectives", least_permille=500, words="of N KiB a call on average", below=_NO_SIZE,
+)  # fmt: skip
 LARGER_MESSAGES: Final = SentenceGuard(
-    place="finding exposed_communication: larger messages",
-    figure="communication.count of a rank",
-    whole="its iterations",
-    least_permille=1500,
-    words="send fewer and larger messages",
-    below=_NO_SIZE,
-)
+    place="finding exposed_communication: larger messages", figure="communication.count of a rank",
+    whole="its iterations", least_permille=1500, words="send fewer and larger messages", below=_NO_SIZE,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

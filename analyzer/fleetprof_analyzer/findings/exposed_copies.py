@@ -7,13 +7,9 @@ from fleetprof_analyzer.findings.finding import UNEVEN, FindingRule, MeasuredFin
 from fleetprof_analyzer.job.sentence_guard import SentenceGuard
 
 EXPOSED_COPIES: Final = SentenceGuard(
-    place="finding exposed_copies",
-    figure="totals.time_ns.exposed_memory",
-    whole="the devices' time",
-    least_permille=30,
-    words="nothing hides copies and sets of memory",
-    part="copies",
-)
+    place="finding exposed_copies", figure="totals.time_ns.exposed_memory", whole="the devices' time",
+    least_permille=30, words="nothing hides copies and sets of memory", part="copies",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

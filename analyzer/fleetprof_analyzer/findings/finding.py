@@ -20,13 +20,9 @@ MOST_RANKS: Final = 8
 _FEWEST_UNEVEN: Final = 3
 _LEAST_UNEVEN: Final = 0.0005  # of its time: what the median rank has at least, for another to stand out
 UNEVEN: Final = SentenceGuard(
-    place="finding: its ranks",
-    figure="the rank's share",
-    whole="the median rank's share",
-    least_permille=2000,
-    words="most on rank N",
-    more=True,
-)
+    place="finding: its ranks", figure="the rank's share", whole="the median rank's share", least_permille=2000,
+    words="most on rank N", more=True,
+)  # fmt: skip
 
 
 class FindingFacts(Protocol):

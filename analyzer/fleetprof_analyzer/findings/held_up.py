@@ -15,13 +15,9 @@ from fleetprof_analyzer.job.sentence_guard import SentenceGuard
 from fleetprof_analyzer.job.stragglers.sampled_device import SampledDevice
 
 HELD_UP: Final = SentenceGuard(
-    place="finding of the verdict",
-    figure="stragglers.gain",
-    whole="the iteration",
-    least_permille=10,
-    words="the others wait for rank N",
-    part="ranks",
-)
+    place="finding of the verdict", figure="stragglers.gain", whole="the iteration", least_permille=10,
+    words="the others wait for rank N", part="ranks",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,20 +27,13 @@ from fleetprof_analyzer.words.code_places import name_code_place
 _SAMPLED_PERMILLE: Final = 500
 _LONGEST: Final = 60
 MOST_OF_A_PLACE: Final = SentenceGuard(
-    place="finding of idle time: its place",
-    figure="ranks.idle_places.time_ns",
-    whole="the rank's idle time of it",
-    least_permille=500,
-    words="most of it between … and …",
-    below="N % of it between … and …",
-)
+    place="finding of idle time: its place", figure="ranks.idle_places.time_ns", whole="the rank's idle time of it",
+    least_permille=500, words="most of it between … and …", below="N % of it between … and …",
+)  # fmt: skip
 PART_OF_A_PLACE: Final = SentenceGuard(
-    place="finding of idle time: a smaller place",
-    figure="ranks.idle_places.time_ns",
-    whole="the rank's idle time of it",
-    least_permille=250,
-    words="N % of it between … and …",
-)
+    place="finding of idle time: a smaller place", figure="ranks.idle_places.time_ns",
+    whole="the rank's idle time of it", least_permille=250, words="N % of it between … and …",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

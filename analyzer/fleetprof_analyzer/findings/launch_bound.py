@@ -15,13 +15,10 @@ class LaunchBound(IdleDevice):
     """Idle time in which the host launches, or runs operators and the runtime."""
 
     guard = SentenceGuard(
-        place="finding launch_bound",
-        figure="idle_ns.launching + host_operators + host_runtime",
-        whole="the devices' time",
-        least_permille=80,
-        words="the host cannot launch work as fast as the GPU does it",
+        place="finding launch_bound", figure="idle_ns.launching + host_operators + host_runtime",
+        whole="the devices' time", least_permille=80, words="the host cannot launch work as fast as the GPU does it",
         part="host",
-    )
+    )  # fmt: skip
 
     def advise(self) -> str:
         """See IdleDevice."""

@@ -23,13 +23,9 @@ _KIND: Final = "long_iterations"
 _MOST_OF_IT: Final = 0.5
 _UNEXPLAINED: Final = 1.5  # times what a named rank costs
 LONG_ITERATIONS: Final = SentenceGuard(
-    place="finding long_iterations",
-    figure="what they take longer",
-    whole="the median rank's iterations",
-    least_permille=100,
-    words="N of M iterations take K times as long as the others",
-    part="iterations",
-)
+    place="finding long_iterations", figure="what they take longer", whole="the median rank's iterations",
+    least_permille=100, words="N of M iterations take K times as long as the others", part="iterations",
+)  # fmt: skip
 # Where ranks wait for each other; a wait that lies in several stages has none.
 _WAITING: Final = ("backward", "optimizer", None)
 

@@ -15,14 +15,10 @@ from fleetprof_analyzer.job.sentence_guard import SentenceGuard
 
 _ZEROES: Final = re.compile(r"^aten::(?:_foreach_)?zero_$")
 ZERO_GRAD: Final = SentenceGuard(
-    place="finding optimizer: zero_grad",
-    figure="ranks.stages.zero_grad",
-    whole="ranks.stages.optimizer",
-    least_permille=1000,
-    words="the GPU waits for zero_grad() on the host",
-    below="the GPU waits for the optimizer's host code (fused=True)",
-    more=True,
-)
+    place="finding optimizer: zero_grad", figure="ranks.stages.zero_grad", whole="ranks.stages.optimizer",
+    least_permille=1000, words="the GPU waits for zero_grad() on the host",
+    below="the GPU waits for the optimizer's host code (fused=True)", more=True,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +28,9 @@ class Optimizer(IdleDevice):
     zero_grad: Literal["", "zeroes", "drops"] = ""
 
     guard = SentenceGuard(
-        place="finding optimizer",
-        figure="idle_ns.optimizer",
-        whole="the devices' time",
-        least_permille=30,
-        words="the GPU waits for the optimizer's host code",
-        part="host",
-    )
+        place="finding optimizer", figure="idle_ns.optimizer", whole="the devices' time", least_permille=30,
+        words="the GPU waits for the optimizer's host code", part="host",
+    )  # fmt: skip
 
     @classmethod
     def of(

@@ -22,13 +22,9 @@ class PythonBetweenOperators(IdleDevice):
     """Idle time in which the host runs no operator."""
 
     guard = SentenceGuard(
-        place="finding python",
-        figure="idle_ns.host_python",
-        whole="the devices' time",
-        least_permille=50,
-        words="the GPU waits for Python between operators",
-        part="host",
-    )
+        place="finding python", figure="idle_ns.host_python", whole="the devices' time", least_permille=50,
+        words="the GPU waits for Python between operators", part="host",
+    )  # fmt: skip
 
     def advise(self) -> str:
         """See IdleDevice."""
@@ -39,20 +35,13 @@ class PythonBetweenOperators(IdleDevice):
 
 IDLE: Final = make_idle_rule(_KIND, PythonBetweenOperators, lambda idle: idle.host_python)
 HOST_SILENCE: Final = SentenceGuard(
-    place="finding python, without GPU",
-    figure="ranks.stages.host",
-    whole="the median rank's iterations",
-    least_permille=50,
-    words="the training threads of all ranks run no operator",
-    part="host",
-)
+    place="finding python, without GPU", figure="ranks.stages.host", whole="the median rank's iterations",
+    least_permille=50, words="the training threads of all ranks run no operator", part="host",
+)  # fmt: skip
 SILENCE_BETWEEN: Final = SentenceGuard(
-    place="finding python, without GPU: its place",
-    figure="the longest of ranks.stages.silences",
-    whole="that rank's stage host",
-    least_permille=500,
-    words="most of it between … and …",
-)
+    place="finding python, without GPU: its place", figure="the longest of ranks.stages.silences",
+    whole="that rank's stage host", least_permille=500, words="most of it between … and …",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,9 @@ class Synchronization(IdleDevice):
     """Idle time in and after calls that wait for the device."""
 
     guard = SentenceGuard(
-        place="finding synchronization",
-        figure="idle_ns.synchronization",
-        whole="the devices' time",
-        least_permille=20,
-        words="the host waits for the GPU, which then has nothing left to do",
-        part="idle",
-    )
+        place="finding synchronization", figure="idle_ns.synchronization", whole="the devices' time", least_permille=20,
+        words="the host waits for the GPU, which then has nothing left to do", part="idle",
+    )  # fmt: skip
 
     def advise(self) -> str:
         """See IdleDevice."""

@@ -12,13 +12,9 @@ class Waiting(IdleDevice):
     """Idle time before work that was launched, without the short waits of each kernel."""
 
     guard = SentenceGuard(
-        place="finding waiting",
-        figure="idle_ns.waiting - waiting_short",
-        whole="the devices' time",
-        least_permille=50,
-        words="work that is launched does not begin, though no recorded work runs on its device",
-        part="idle",
-    )
+        place="finding waiting", figure="idle_ns.waiting - waiting_short", whole="the devices' time", least_permille=50,
+        words="work that is launched does not begin, though no recorded work runs on its device", part="idle",
+    )  # fmt: skip
 
     def advise(self) -> str:
         """See IdleDevice."""

@@ -16,13 +16,9 @@ from msgspec.structs import replace
 from fleetprof_analyzer.job.sentence_guard import SentenceGuard
 
 WAITS_ON_DEVICE: Final = SentenceGuard(
-    place="verdict: its device",
-    figure="idle_ns.waiting beyond the other ranks'",
-    whole="stragglers.ranks.lateness_ns",
-    least_permille=500,
-    words="M % waits for its device, …",
-    below="its host code",
-)
+    place="verdict: its device", figure="idle_ns.waiting beyond the other ranks'", whole="stragglers.ranks.lateness_ns",
+    least_permille=500, words="M % waits for its device, …", below="its host code",
+)  # fmt: skip
 
 
 def name_device_waits(found: Stragglers, ranks: Sequence[Rank]) -> Stragglers:

@@ -286,7 +286,7 @@ def test_a_guard_stands_once_is_listed_and_is_asked_somewhere() -> None:
     assert set(CASES) == set(places)
     code = "\n".join(path.read_text() for path in ANALYZER.rglob("*.py"))
     of_causes = 'place=f"finding {self.name}"'
-    made = re.findall(r'place=(f?".*"),\n +figure=', code)
+    made = re.findall(r'place=(f?"[^"]*"),\s+figure=', code)
     assert sorted(made) == sorted([of_causes.removeprefix("place="), *(f'"{place}"' for place in places)])
     names = re.findall(r"^(\w+): Final = SentenceGuard\(", code, re.MULTILINE)
     assert [name for name in names if f"{name}.allows(" not in code] == []

@@ -61,7 +61,7 @@ def _give_up_lost(state: CaptureState, now_unix_ns: int) -> None:
 
 
 def _find_patience(state: CaptureState, *, alone: bool) -> int:
-    """The time that a sidecar may be away; `alone`: nobody else is waited for, as also after each restart of the hub."""
+    """The time that a sidecar may be away; `alone`: nobody else is waited for, as after each restart of the hub."""
     grace_s, settings = state.request.spec.missing_ranks_grace_seconds, state.hub.settings
     if grace_s is None or not alone:
         return settings.sidecar_lost_ns
