@@ -16,7 +16,7 @@ class Faults:
     exits_before_capture: bool = False  # as soon as it has taken a config
     exits_mid_capture: bool = False
     exits_after_capture: bool = False
-    farewell: bool = False  # whether the exit is orderly: the agent says bye
+    orderly_end: bool = False  # whether the exit is orderly: the agent says bye
     ignores_orders: bool = False  # takes the config, never traces
     user_profiler: bool = False  # the job's own profiler cancels the trace: an empty .tmp stays
     always_busy: bool = False

@@ -70,10 +70,10 @@ class SimulatedTrainer:
             self._after(self.faults.exits_after_s, self.exit)
 
     def exit(self) -> None:
-        """The process ends: with a farewell if `faults.farewell`, else as if killed. Its socket files stay behind."""
+        """The process ends: in order if `faults.orderly_end`, else as if killed. Its socket files stay behind."""
         if self.ended.is_set():
             return
-        if self.faults.farewell and self._agent is not None:
+        if self.faults.orderly_end and self._agent is not None:
             capture = self._armed["capture"] if self._armed else ""
             self._tell("bye", capture=capture, reason="exit")
         for timer in self._timers:

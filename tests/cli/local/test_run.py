@@ -86,7 +86,7 @@ def test_a_capture_whose_job_ends_while_no_hub_runs_is_finished_by_the_next_hub(
     first = start("up", "--no-ui", log="up.log")
     wait_until(state.hub, "the hub")
     simulation = f'"{SIMULATION}" --directory "$KINETO_IPC_SOCKET_DIR" --ranks 2 --poll-ms 300'
-    trainers = f'exec "{sys.executable}" {simulation} --fault late_steps=400 --fault farewell --faulty-rank 1'
+    trainers = f'exec "{sys.executable}" {simulation} --fault late_steps=400 --fault orderly_end --faulty-rank 1'
     job = start("run", "--no-hub", "--name", "sim", "--", "bash", "-c", trainers, log="job.log")
     wait_until(lambda: fleetprof("list", "-o", "json").stdout.count('"step": ') >= 2, "two ranks")
     options = ("--iterations", "10", "--canary", "never", "--no-wait", "-o", "text")
