@@ -111,7 +111,7 @@ class SimulatedRank:
         """The data loader's next batch."""
         self._collect_garbage()
         begin = self.time
-        taken = usual_us * float(np.exp(self._data.normal(0, 0.3)))
+        taken = self.shape.load * usual_us * float(np.exp(self._data.normal(0, 0.3)))
         slow = float(np.exp(self._data.normal(0, 0.15)))
         if self.fault.kind == "all_load":
             taken += self.fault.factor * slow
@@ -164,6 +164,7 @@ class SimulatedRank:
         begin = self.time
         launched = self._launch("cudaLaunchKernel")
         length = usual_us * math.exp(self._kernels.normal(0, self.shape.kernel_noise))
+        length /= next((by for begin, by in self.shape.faster.items() if name.startswith(begin)), 1.0)
         more = self._more_work() if works else 1.0
         node = self._put(Work(launched, length * (self._device_slowness() * more if works else 1.0), []), stream)
         shape = {"grid": [int(threads * more), 1, 1], "block": [256, 1, 1]}

@@ -1,5 +1,6 @@
 """The shape of a simulated job, and its fault."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 
@@ -60,6 +61,8 @@ class LoopShape:
     launches: bool = True  # calls of the runtime are recorded
     annotates: bool = True  # a recommender's pipeline names its stages
     dynamic: DynamicShapes | None = None
+    faster: Mapping[str, float] = field(default_factory=dict)  # by how much kernels whose names begin like that are
+    load: float = 1.0  # factor on what the data loader takes
 
     @property
     def ranks(self) -> int:

@@ -1,0 +1,49 @@
+"""The answer to one what-if, as `fleetprof whatif -o json` prints it (docs/whatif.md).
+
+Guarantees: either `iteration_ns` with its interval, or `refused` with the reason; times are integers of nanoseconds.
+"""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+SCHEMA_VERSION = 1
+
+
+class PredictedValue(msgspec.Struct, frozen=True, kw_only=True):
+    """A value with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class ReplayQuality(msgspec.Struct, frozen=True, kw_only=True):
+    """The replay of the job as it was, beside what was recorded: means of iterations, all waits computed anew."""
+
+    recorded_ns: int
+    replayed_ns: int
+    error: Annotated[float, Meta(description="replayed / recorded - 1")]
+    worst_error: Annotated[float, Meta(description="the largest of one iteration, without its sign")]
+    unexplained: Annotated[float, Meta(description="starts of rows that nothing recorded explains, of the time")]
+    iterations: int
+    ranks: int
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """What an iteration would take. `bound_by`: what its time consists of then, along what waits for what; shares."""
+
+    schema_version: int = SCHEMA_VERSION
+    edits: list[str]
+    quality: ReplayQuality | None = None
+    iteration_ns: PredictedValue | None = None
+    change: Annotated[float | None, Meta(description="of the iteration's time, against the recording")] = None
+    throughput_change: float | None = None
+    memory_bytes: Annotated[PredictedValue | None, Meta(description="peak; null: not predicted by these edits")] = None
+    bound_by: dict[str, float] = {}
+    rests_on: Annotated[list[str], Meta(description="what of the capture the answer was made of")] = []
+    doubt: Annotated[str, Meta(description="the assumption that makes most of the interval")] = ""
+    refused: Annotated[
+        str, Meta(description="why there is no answer, and what would give one; empty: there is one")
+    ] = ""

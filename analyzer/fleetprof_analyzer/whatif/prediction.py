@@ -1,0 +1,126 @@
+"""Predicts an iteration of a capture under edits, with an interval, or says why it cannot.
+
+The answer is what was recorded, times how much longer the edited replay takes than the unchanged one. The interval
+adds up, as independent errors: the replay's own error, how much iterations vary, what no recording explains, and a
+tenth of the change itself, because other work runs at another pace beside an edit. It reaches from the graph whose
+dependencies were all seen to bind to the one in which collectives have more; the answer lies between. Guarantees: pure.
+"""
+
+import math
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.whatif.answer import PredictedValue, Prediction, ReplayQuality
+from fleetprof_analyzer.whatif.edits import Edit
+from fleetprof_analyzer.whatif.replay.graph import CircularWork, Floats, GraphTimes, JobGraph, Lengths
+from fleetprof_analyzer.whatif.replay.job import CapturedJob
+from fleetprof_analyzer.whatif.scenario import NotTold, edit
+
+MOST_REPLAY_ERROR: Final = 0.03
+_MOST_UNEXPLAINED: Final = 0.2
+_OF_THE_CHANGE: Final = 0.1
+_LEAST_HALF_WIDTH: Final = 0.005
+_NORMAL_95: Final = 1.96
+
+
+def measure_quality(job: CapturedJob) -> ReplayQuality:
+    """How well the unchanged replay meets the recording."""
+    return _quality(job, _replayed(job.graph, job.graph.as_recorded())[1])
+
+
+def predict(job: CapturedJob, texts: list[str], edits: list[Edit]) -> Prediction:
+    """The answer for edits of lengths, which `texts` say."""
+    _, unchanged = _replayed(job.graph, job.graph.as_recorded())
+    quality = _quality(job, unchanged)
+    refusal = _refuse(quality)
+    if refusal:
+        return Prediction(edits=texts, quality=quality, refused=refusal)
+    try:
+        scenario = edit(job, edits)
+    except NotTold as missing:
+        return Prediction(edits=texts, quality=quality, refused=str(missing))
+    outcome, edited = _replayed(job.graph, scenario.lengths)
+    factor = float(edited.mean() / unchanged.mean())
+    half, doubt = _half_width(quality, unchanged, edited, factor)
+    most = max(factor, _factor_if_stricter(job, scenario.lengths))
+    if most / factor - 1 > half:
+        doubt = "whether collectives wait for work that was always through in time"
+    low, high = (quality.recorded_ns * one for one in (factor * (1 - half), most * (1 + half)))
+    factor = math.sqrt(factor * most)
+    predicted = quality.recorded_ns * factor
+    total = job.graph.bounds(outcome)
+    return Prediction(
+        edits=texts,
+        quality=quality,
+        iteration_ns=PredictedValue(value=predicted, low=low, high=high),
+        change=factor - 1,
+        throughput_change=1 / factor - 1,
+        bound_by={kind: round(time / max(sum(total.values()), 1), 4) for kind, time in total.items()},
+        rests_on=scenario.rests_on,
+        doubt=doubt,
+    )
+
+
+def _replayed(graph: JobGraph, lengths: Lengths) -> tuple[GraphTimes, Floats]:
+    outcome = graph.replay(lengths)
+    return outcome, graph.iteration_times(outcome)
+
+
+def _factor_if_stricter(job: CapturedJob, lengths: Lengths) -> float:
+    """How much longer iterations take if collectives wait for all that they were never seen to overtake."""
+    if not (job.graph.meetings.transfer_ns > 0).any():
+        return 0.0
+    try:
+        graph = job.graph.stricter()
+    except CircularWork:
+        return 0.0
+    unchanged, edited = (_replayed(graph, one)[1].mean() for one in (graph.as_recorded(), lengths))
+    return float(edited / unchanged)
+
+
+def _quality(job: CapturedJob, replayed: Floats) -> ReplayQuality:
+    graph = job.graph
+    recorded = graph.iteration_times(graph.recorded())
+    unexplained = sum(one.unexplained_ns for one in graph.times) / len(graph.times)
+    return ReplayQuality(
+        recorded_ns=round(float(recorded.mean())),
+        replayed_ns=round(float(replayed.mean())),
+        error=float(replayed.mean() / recorded.mean() - 1),
+        worst_error=float(np.abs(replayed / recorded - 1).max()),
+        unexplained=float(unexplained / recorded.sum()),
+        iterations=len(recorded),
+        ranks=len(graph.courses),
+    )
+
+
+def _refuse(quality: ReplayQuality) -> str:
+    if abs(quality.error) > MOST_REPLAY_ERROR:
+        return (
+            f"the replay of the unchanged job is off by {100 * quality.error:+.1f} %, more than "
+            f"{100 * MOST_REPLAY_ERROR:.0f} %: this capture does not tell what its work waits for"
+        )
+    if quality.unexplained > _MOST_UNEXPLAINED:
+        return (
+            f"nothing recorded explains {100 * quality.unexplained:.0f} % of the time in which work waited to begin: "
+            "rows are missing, or it waited for something outside this capture"
+        )
+    return ""
+
+
+def _half_width(quality: ReplayQuality, unchanged: Floats, edited: Floats, factor: float) -> tuple[float, str]:
+    """(half of the interval over the value, what makes most of it)."""
+    count = len(edited)
+    varies = float(edited.std(ddof=1) / edited.mean()) / math.sqrt(count) if count > 1 else 0.0
+    paired = edited / unchanged
+    parts = {
+        "the replay of the unchanged job is off by as much": abs(quality.error),
+        "iterations differ from each other": _NORMAL_95 * varies,
+        "the edit changes them unevenly": _NORMAL_95 * float(paired.std() / paired.mean()) / math.sqrt(count),
+        "what else runs may run at another pace then": _OF_THE_CHANGE * abs(factor - 1),
+        "work waited for something that was not recorded": quality.unexplained * min(1.0, abs(factor - 1) * 2),
+    }
+    if count == 1:
+        parts["one iteration does not tell how much they vary"] = 0.02
+    half = max(math.sqrt(sum(one**2 for one in parts.values())), _LEAST_HALF_WIDTH)
+    return half, max(parts, key=lambda name: parts[name])

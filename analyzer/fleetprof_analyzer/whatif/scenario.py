@@ -1,0 +1,145 @@
+"""Lengths of work under edits: what the recording's lengths become.
+
+Guarantees: pure; an edit for which the recording lacks the evidence raises `NotTold` with what is missing.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fleetprof_analyzer.trace.classes import is_data_loading
+from fleetprof_analyzer.trace.intervals import Union, covered, covered_length, union
+from fleetprof_analyzer.trace.trace import Int64s, Rows
+from fleetprof_analyzer.whatif.edits import BatchSize, Edit, Faster, Loader, Network, RankCount, WithoutStraggler
+from fleetprof_analyzer.whatif.peers import take_from_peer
+from fleetprof_analyzer.whatif.replay.course import RankCourse
+from fleetprof_analyzer.whatif.replay.graph import JobGraph, Lengths
+from fleetprof_analyzer.whatif.replay.job import CapturedJob
+
+
+class NotTold(ValueError):
+    """The capture does not hold what the answer needs; the message says what, and what would."""
+
+
+@dataclass(slots=True)
+class EditedLengths:
+    """Lengths as edited, and what each edit touched, in words."""
+
+    lengths: Lengths
+    rests_on: list[str] = field(default_factory=list)
+
+
+def edit(job: CapturedJob, edits: list[Edit]) -> EditedLengths:
+    """The lengths under the edits. Raises NotTold."""
+    recorded = job.graph.as_recorded()
+    scenario = EditedLengths(Lengths(list(recorded.host_ns), list(recorded.row_ns), recorded.transfer_ns))
+    for one in edits:
+        match one:
+            case Faster():
+                _speed_up(job.graph, scenario, one)
+            case Loader():
+                _load(job.graph, scenario, one)
+            case Network():
+                _transfer(job, scenario, one)
+            case WithoutStraggler():
+                _mend(job, scenario, one)
+            case RankCount():
+                raise NotTold("the number of ranks is not predicted yet")
+            case BatchSize():
+                raise NotTold("one capture has one batch size: give captures of two sizes or more")
+    return scenario
+
+
+def _shorter(times: Int64s, factor: float) -> Int64s:
+    return np.rint(times / factor).astype(np.int64)
+
+
+def _speed_up(graph: JobGraph, scenario: EditedLengths, change: Faster) -> None:
+    rows_touched, device_ns, host_ns = 0, 0, 0
+    names: set[str] = set()
+    for number, course in enumerate(graph.courses):
+        exact = change.name in course.trace.names
+        chosen = np.array([one == change.name if exact else change.name in one for one in course.trace.names], np.bool_)
+        host = _host_rows(course)
+        ranges = host.select(chosen[host.name] & (host.duration_ns > 0))
+        spans = union(ranges.start_ns, ranges.end_ns)
+        rows, own = scenario.lengths.row_ns[number], scenario.lengths.host_ns[number]
+        hit = chosen[course.rows.name] | covered(course.rows.called_ns, spans)
+        hit &= rows > 0  # collectives last as long as their transfers
+        inside = _inside(course, spans)
+        names.update(course.trace.names[one] for one in np.flatnonzero(chosen).tolist())
+        rows_touched += int(hit.sum())
+        device_ns += int(rows[hit].sum())
+        host_ns += int(inside.sum())
+        scenario.lengths.row_ns[number] = np.where(hit, _shorter(rows, change.factor), rows)
+        taken = np.minimum(inside, own)
+        scenario.lengths.host_ns[number] = own - taken + _shorter(taken, change.factor)
+    if not rows_touched and not host_ns:
+        raise NotTold(f"nothing that could be sped up has a name with {change.name!r} in this capture")
+    scenario.rests_on.append(
+        f"{len(names)} name(s) with {change.name!r}: {rows_touched} rows of {_ms(device_ns)} ms on devices and "
+        f"{_ms(host_ns)} ms of hosts' own time, over all ranks"
+    )
+
+
+def _load(graph: JobGraph, scenario: EditedLengths, change: Loader) -> None:
+    total = 0
+    for number, course in enumerate(graph.courses):
+        chosen = np.array([is_data_loading(one) for one in course.trace.names], np.bool_)
+        host = _host_rows(course)
+        ranges = host.select(chosen[host.name])
+        inside = np.minimum(_inside(course, union(ranges.start_ns, ranges.end_ns)), scenario.lengths.host_ns[number])
+        total += int(inside.sum())
+        own = scenario.lengths.host_ns[number]
+        scenario.lengths.host_ns[number] = own - inside + _shorter(inside, change.factor)
+    if not total:
+        raise NotTold("no wait for a data loader is marked in this capture")
+    scenario.rests_on.append(f"{_ms(total)} ms in ranges of data loading, over all ranks")
+
+
+def _transfer(job: CapturedJob, scenario: EditedLengths, change: Network) -> None:
+    if job.unmatched:
+        raise NotTold(f"what of a collective is its transfer cannot be told: {job.unmatched}")
+    count = len(scenario.lengths.transfer_ns)
+    members = np.bincount(job.graph.meetings.collective, minlength=count)
+    if not (members > 1).any():
+        raise NotTold(
+            "what of a collective is its transfer is told by its last member alone: "
+            "two ranks or more that meet must be captured"
+        )
+    scenario.lengths = Lengths(
+        scenario.lengths.host_ns, scenario.lengths.row_ns, _shorter(scenario.lengths.transfer_ns, change.factor)
+    )
+    scenario.rests_on.append(f"{count} transfers, each as long as its last member was in the collective")
+
+
+def _mend(job: CapturedJob, scenario: EditedLengths, change: WithoutStraggler) -> None:
+    if change.rank not in job.ranks:
+        raise NotTold(f"rank {change.rank} is not in this capture")
+    peer = take_from_peer(job.graph, scenario.lengths, job.ranks.index(change.rank))
+    if peer is None:
+        raise NotTold(f"no captured rank does the work of rank {change.rank}: nothing tells what it should take")
+    scenario.rests_on.append(f"rank {job.ranks[peer]}, whose work and time stand for rank {change.rank}'s")
+
+
+def _host_rows(course: RankCourse) -> Rows:
+    trace = course.trace
+    host = trace.rows.select(~trace.rows.on_device)
+    return host.select(np.isin(host.place, _places(course, host)))
+
+
+def _places(course: RankCourse, host: Rows) -> Int64s:
+    """The threads whose time is the host's: those that launch, else the one with most rows."""
+    calls = np.isin(host.start_ns, course.rows.called_ns) & (host.correlation >= 0)
+    if calls.any():
+        return np.unique(host.place[calls]).astype(np.int64)
+    return np.array([int(np.bincount(host.place).argmax())] if len(host) else [], np.int64)
+
+
+def _inside(course: RankCourse, spans: Union) -> Int64s:
+    """How much of the host's own time before each event lies in spans, shape (h,)."""
+    return covered_length(course.host.arrived_ns, spans) - covered_length(course.host.begin_ns, spans)
+
+
+def _ms(time_ns: int) -> str:
+    return f"{time_ns / 1e6:,.1f}"

@@ -1,0 +1,95 @@
+"""Edits of simulated jobs against the same jobs simulated anew: the right time, inside the interval."""
+
+from dataclasses import replace
+
+import pytest
+from fleetprof_analyzer.whatif.answer import Prediction
+from fleetprof_analyzer.whatif.edits import read_edits
+from fleetprof_analyzer.whatif.prediction import predict
+from fleetprof_analyzer.whatif.replay.job import read_job
+from harness.traces.simulated.cases import draw_simulated
+from harness.traces.simulated.jobs import EventJob
+from harness.traces.simulated.shapes import LoopShape, SimulatedFault
+
+WORST = 0.04
+JOB = LoopShape(loop="replicated", dp=4, layers=3, iterations=6, kernel_us=80)
+BOUND_BY_HOST = replace(JOB, kernel_us=8, host_us=20)
+BOUND_BY_NETWORK = LoopShape(loop="sharded", shards=4, layers=4, iterations=6, kernel_us=60, net_us=500)
+WAITS_FOR_DATA = replace(JOB, kernel_us=20, load=15)
+EDITED: list[tuple[LoopShape, str, LoopShape]] = [
+    (JOB, "faster:sm90_gemm=2x", replace(JOB, faster={"sm90_gemm": 2})),
+    (JOB, "faster:sm90_gemm=0.5x", replace(JOB, faster={"sm90_gemm": 0.5})),
+    (BOUND_BY_HOST, "faster:sm90_gemm=2x", replace(BOUND_BY_HOST, faster={"sm90_gemm": 2})),
+    (BOUND_BY_NETWORK, "network=2x", replace(BOUND_BY_NETWORK, net_us=250)),
+    (BOUND_BY_NETWORK, "network=0.5x", replace(BOUND_BY_NETWORK, net_us=1000)),
+    (JOB, "network=4x", replace(JOB, net_us=JOB.net_us / 4)),
+    (WAITS_FOR_DATA, "loader=0", replace(WAITS_FOR_DATA, load=0)),
+    (WAITS_FOR_DATA, "loader=2x", replace(WAITS_FOR_DATA, load=7.5)),
+]
+MENDED = [("ddp", "slow_gpu", 1), ("ddp", "throttling", 1), ("fsdp", "data_loader", 1), ("fsdp", "gc", 1),
+          ("hsdp", "slow_gpu", 1), ("launch", "slow_host", 1), ("pipeline", "slow_gpu", 1),
+          ("sparse", "slow_gpu", 1), ("lengths", "slow_gpu", 1), ("lengths_fsdp", "throttling", 1)]  # fmt: skip
+
+
+def answer_of(job: EventJob, *texts: str) -> Prediction:
+    return predict(read_job(list(enumerate(job.traces()))), list(texts), read_edits(texts))
+
+
+@pytest.mark.parametrize(("shape", "text", "changed"), EDITED)
+def test_an_edit_takes_what_the_changed_job_takes(shape: LoopShape, text: str, changed: LoopShape) -> None:
+    answer = answer_of(EventJob(shape, SimulatedFault(), 7), text)
+    truth_ns = 1000 * EventJob(changed, SimulatedFault(), 7, profiled=False).iteration_us
+    assert answer.iteration_ns is not None
+    assert answer.iteration_ns.value == pytest.approx(truth_ns, rel=WORST)
+    assert answer.iteration_ns.low <= truth_ns <= answer.iteration_ns.high
+
+
+@pytest.mark.parametrize(("layout", "kind", "seed"), MENDED)
+def test_without_its_straggler_a_job_takes_what_the_healthy_one_does(layout: str, kind: str, seed: int) -> None:
+    case = draw_simulated(layout, kind, seed)
+    answer = answer_of(case.job, f"without-straggler={case.job.fault.rank}")
+    truth_ns = 1000 * case.job.iteration_us * (1 - case.gain)
+    assert answer.iteration_ns is not None
+    assert answer.iteration_ns.value == pytest.approx(truth_ns, rel=WORST)
+
+
+def test_several_edits_at_once_are_one_answer() -> None:
+    job = EventJob(BOUND_BY_NETWORK, SimulatedFault(), 7)
+    changed = replace(BOUND_BY_NETWORK, net_us=250, faster={"sm90_gemm": 2})
+    truth_ns = 1000 * EventJob(changed, SimulatedFault(), 7, profiled=False).iteration_us
+    answer = answer_of(job, "network=2x", "faster:sm90_gemm=2x")
+    assert answer.iteration_ns is not None
+    assert answer.iteration_ns.value == pytest.approx(truth_ns, rel=WORST)
+
+
+def test_what_bounds_the_job_follows_the_edit() -> None:
+    job = EventJob(BOUND_BY_NETWORK, SimulatedFault(), 7)
+    now, then = answer_of(job), answer_of(job, "network=8x")
+    assert max(now.bound_by, key=lambda kind: now.bound_by[kind]) == "communication"
+    assert max(then.bound_by, key=lambda kind: then.bound_by[kind]) == "compute"
+
+
+REFUSED = [
+    ("faster:no_such_name=2x", "no_such_name"),
+    ("without-straggler=9", "rank 9 is not in this capture"),
+    ("batch_size=8", "two sizes or more"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSED)
+def test_what_the_capture_does_not_tell_is_refused_with_the_reason(text: str, reason: str) -> None:
+    answer = answer_of(EventJob(JOB, SimulatedFault(), 7), text)
+    assert answer.iteration_ns is None
+    assert reason in answer.refused
+
+
+def test_a_network_is_not_told_by_one_rank() -> None:
+    traces = list(enumerate(EventJob(JOB, SimulatedFault(), 7).traces()))[:1]
+    answer = predict(read_job(traces), ["network=2x"], read_edits(["network=2x"]))
+    assert "two ranks or more" in answer.refused
+
+
+def test_a_stage_with_one_rank_has_no_peer() -> None:
+    shape = LoopShape(loop="staged", pp=3, layers=1, iterations=4, last_stage=2.0)
+    answer = answer_of(EventJob(shape, SimulatedFault(), 7), "without-straggler=2")
+    assert "no captured rank does the work of rank 2" in answer.refused

@@ -1,0 +1,56 @@
+"""`fleetprof whatif`: an answer with its interval, or the reason why there is none."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from harness.traces.simulated.jobs import EventJob
+from harness.traces.simulated.shapes import LoopShape, SimulatedFault
+
+Fleetprof = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("traces")
+    job = EventJob(LoopShape(loop="replicated", dp=2, layers=2, iterations=4), SimulatedFault(), 3)
+    for rank, document in enumerate(job.documents()):
+        (folder / f"rank{rank}.json").write_bytes(document)
+    return folder
+
+
+def test_json_has_the_answer_its_interval_and_what_it_rests_on(fleetprof: Fleetprof, traces: Path) -> None:
+    result = fleetprof("whatif", traces, "--set", "faster:sm90_gemm=2x", "-o", "json")
+    assert result.returncode == 0, result.stderr
+    answer = json.loads(result.stdout)
+    interval = answer["iteration_ns"]
+    assert interval["low"] < interval["value"] < interval["high"] < answer["quality"]["recorded_ns"]
+    assert answer["edits"] == ["faster:sm90_gemm=2x"]
+    assert answer["rests_on"]
+
+
+def test_the_text_says_the_same_in_words(fleetprof: Fleetprof, traces: Path) -> None:
+    result = fleetprof("whatif", traces, "--set", "network=2x")
+    assert result.returncode == 0, result.stderr
+    assert "The replay of 3 iteration(s) on 2 rank(s)" in result.stdout
+    assert "With network=2x: an iteration takes" in result.stdout
+    assert "Rests on" in result.stdout
+
+
+def test_cannot_say_is_an_answer(fleetprof: Fleetprof, traces: Path) -> None:
+    result = fleetprof("whatif", traces, "--set", "without-straggler=7")
+    assert result.returncode == 0, result.stderr
+    assert "Cannot say: rank 7 is not in this capture." in result.stdout
+
+
+def test_what_cannot_be_set_is_refused_with_what_can(fleetprof: Fleetprof, traces: Path) -> None:
+    result = fleetprof("whatif", traces, "--set", "device=H100")
+    assert result.returncode == 2
+    assert "network=2x" in result.stderr
+
+
+def test_traces_without_work_are_refused(fleetprof: Fleetprof, tmp_path: Path) -> None:
+    (tmp_path / "rank0.json").write_text('{"traceEvents": []}')
+    assert fleetprof("whatif", tmp_path).returncode == 2
