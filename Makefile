@@ -207,6 +207,9 @@ bench-modules: torch  ## Compare the modules of operators with what modules say 
 bench-real: torch  ## Capture real programs of well-known packages; judge their stages by hidden annotations (BENCH_ARGS)
 	nice -n 5 $(PYTHON) bench/real/run.py $(BENCH_ARGS)
 
+bench-whatif: base  ## Predict edits of real traces and of simulated jobs, beside the truth (BENCH_ARGS)
+	nice -n 10 $(PYTHON) bench/whatif/run.py $(BENCH_ARGS)
+
 generate: base  ## Make the generated files again
 	$(PYTHON) api/generate.py
 	$(PYTHON) analyzer/guards_page.py
@@ -248,4 +251,4 @@ base:  ## Install all commands into .venv, without PyTorch
 torch:  ## Install all commands and PyTorch into .venv (5 GB)
 	$(UV) sync --frozen --all-extras
 
-.PHONY: audit harmless nightly nightly-older nightly-gitops nightly-operator nightly-e2e $(BUILDS) $(TESTS) part/jobs part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-hangs bench-modules bench-real fuzz generate webui clean base torch bench-ui screenshots
+.PHONY: audit harmless nightly nightly-older nightly-gitops nightly-operator nightly-e2e $(BUILDS) $(TESTS) part/jobs part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-hangs bench-modules bench-real bench-whatif fuzz generate webui clean base torch bench-ui screenshots

@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "ui": "Show the fleet of captures and their reports in the browser.",
     "analyze": "Analyse traces that you already have.",
     "diff": "Compare two captures of a job, before and after a change.",
+    "sweep": "Run a training command at several batch sizes, and find the one to take.",
     "whatif": "Predict an iteration under changes: a faster kernel, network or loader, a straggler gone.",
     "catalog": "Maintain the web UI's index of a store.",
     "inject": "Print a manifest with the sidecar in its pods, as the webhook would add it.",
@@ -31,7 +32,7 @@ COMMANDS: Final = {
     "completion": "Print the shell completion script.",
 }
 _PACKAGES: Final = {
-    "fleetprof_cli.commands.local": ("up", "run", "capture", "list", "top", "stacks", "demo"),
+    "fleetprof_cli.commands.local": ("up", "run", "capture", "list", "top", "stacks", "sweep", "demo"),
     "fleetprof_cli.commands.reports": ("report", "ui", "analyze", "diff", "whatif", "catalog"),
     "fleetprof_cli.commands.installation": ("inject", "doctor", "completion"),
 }

@@ -43,20 +43,13 @@ class WithoutStraggler:
 
 
 @dataclass(frozen=True, slots=True)
-class RankCount:
-    """So many ranks, each with the work that one has now."""
-
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class BatchSize:
     """So many samples in an iteration."""
 
     size: float
 
 
-Edit = Faster | Network | Loader | WithoutStraggler | RankCount | BatchSize
+Edit = Faster | Network | Loader | WithoutStraggler | BatchSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +96,7 @@ EDITS: Final = (
         lambda _, value: WithoutStraggler(_count(value, 0)),
     ),
     EditForm(
-        "ranks", "64", "as many ranks, each with the work of one now",
-        lambda _, value: RankCount(_count(value, 1)),
-    ),
-    EditForm(
-        "batch_size", "64", "samples of an iteration, from captures of two sizes or more",
+        "batch_size", "64", "samples of an iteration, by captures at two sizes or more: DIR@8 DIR@16",
         lambda _, value: BatchSize(_count(value, 1)),
     ),
 )  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from fleetprof_analyzer.trace.classes import is_data_loading
 from fleetprof_analyzer.trace.intervals import Union, covered, covered_length, union
 from fleetprof_analyzer.trace.trace import Int64s, Rows
-from fleetprof_analyzer.whatif.edits import BatchSize, Edit, Faster, Loader, Network, RankCount, WithoutStraggler
+from fleetprof_analyzer.whatif.edits import BatchSize, Edit, Faster, Loader, Network, WithoutStraggler
 from fleetprof_analyzer.whatif.peers import take_from_peer
 from fleetprof_analyzer.whatif.replay.course import RankCourse
 from fleetprof_analyzer.whatif.replay.graph import JobGraph, Lengths
@@ -43,10 +43,8 @@ def edit(job: CapturedJob, edits: list[Edit]) -> EditedLengths:
                 _transfer(job, scenario, one)
             case WithoutStraggler():
                 _mend(job, scenario, one)
-            case RankCount():
-                raise NotTold("the number of ranks is not predicted yet")
             case BatchSize():
-                raise NotTold("one capture has one batch size: give captures of two sizes or more")
+                raise NotTold("batch_size goes with no other setting yet")
     return scenario
 
 

@@ -3,8 +3,9 @@
 Guarantees: no control character of a trace reaches the terminal.
 """
 
-from fleetprof_analyzer.views.text import capital, duration, plain
+from fleetprof_analyzer.views.text import capital, duration, plain, size
 from fleetprof_analyzer.whatif.answer import Prediction, ReplayQuality
+from fleetprof_analyzer.whatif.backtest import Backtest
 
 
 def say_answer(answer: Prediction) -> str:
@@ -21,6 +22,9 @@ def say_answer(answer: Prediction) -> str:
         )
         if answer.throughput_change is not None:
             lines.append(f"Throughput: {_percent(answer.throughput_change)}.")
+        if answer.memory_bytes is not None:
+            memory = answer.memory_bytes
+            lines.append(f"Memory: {size(memory.value)} (95 %: {size(memory.low)} to {size(memory.high)}).")
         if answer.bound_by:
             most = sorted(answer.bound_by.items(), key=lambda item: -item[1])
             lines.append(
@@ -30,6 +34,25 @@ def say_answer(answer: Prediction) -> str:
     if answer.doubt:
         lines.append(f"Most of the interval: {answer.doubt}.")
     return "".join(plain(capital(line)) + "\n" for line in lines)
+
+
+def say_backtest(found: Backtest) -> str:
+    """Each prediction beside what came, then all of them."""
+    lines = [
+        f"{one.batch_size:>10g}  predicted {duration(round(one.predicted_ns.value)):>8} "
+        f"({duration(round(one.predicted_ns.low))} to {duration(round(one.predicted_ns.high))}), came "
+        f"{duration(round(one.recorded_ns)):>8}: {_percent(one.error)}{'' if one.inside else ', outside'}"
+        for one in found.predictions
+    ]
+    count = len(found.predictions)
+    if found.median_error is None or found.inside is None:
+        lines.append(f"No prediction: {found.not_predicted} capture(s) have no two other sizes before them.")
+    else:
+        lines.append(
+            f"{count} prediction(s), median error {100 * found.median_error:.1f} %, {100 * found.inside:.0f} % inside "
+            f"the interval; {found.not_predicted} capture(s) could not be predicted."
+        )
+    return "".join(plain(line) + "\n" for line in lines)
 
 
 def _say_quality(quality: ReplayQuality) -> str:

@@ -72,7 +72,6 @@ def test_what_bounds_the_job_follows_the_edit() -> None:
 REFUSED = [
     ("faster:no_such_name=2x", "no_such_name"),
     ("without-straggler=9", "rank 9 is not in this capture"),
-    ("batch_size=8", "two sizes or more"),
 ]
 
 

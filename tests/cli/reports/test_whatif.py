@@ -54,3 +54,23 @@ def test_what_cannot_be_set_is_refused_with_what_can(fleetprof: Fleetprof, trace
 def test_traces_without_work_are_refused(fleetprof: Fleetprof, tmp_path: Path) -> None:
     (tmp_path / "rank0.json").write_text('{"traceEvents": []}')
     assert fleetprof("whatif", tmp_path).returncode == 2
+
+
+def test_a_batch_size_is_predicted_from_captures_at_two(fleetprof: Fleetprof, traces: Path) -> None:
+    result = fleetprof("whatif", f"{traces}@8", f"{traces}@16", "--set", "batch_size=12", "-o", "json")
+    assert result.returncode == 0, result.stderr
+    answer = json.loads(result.stdout)
+    assert answer["change"] == pytest.approx(0, abs=0.01)
+    assert answer["iteration_ns"]["low"] <= answer["iteration_ns"]["value"]
+
+
+def test_a_capture_whose_size_nothing_says_is_refused(fleetprof: Fleetprof, traces: Path) -> None:
+    result = fleetprof("whatif", traces, f"{traces}@16", "--set", "batch_size=12")
+    assert result.returncode == 2
+    assert f"{traces}@8" in result.stderr
+
+
+def test_a_history_is_checked_against_what_came(fleetprof: Fleetprof, traces: Path) -> None:
+    result = fleetprof("whatif", f"{traces}@8", f"{traces}@16", f"{traces}@12", "--backtest")
+    assert result.returncode == 0, result.stderr
+    assert "1 prediction(s), median error 0.0 %, 100 % inside the interval; 2 capture(s)" in result.stdout

@@ -10,11 +10,9 @@ import asyncio
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -25,7 +23,6 @@ from fleetprof_analyzer.words.verdict_reasons import MOST_ITERATIONS, round_iter
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.hub.oldest_torch import TOO_OLD_ADVICE, is_too_old
-from fleetprof_api.process.import_path import own_environment
 from fleetprof_api.report.report import Report, read_report
 
 from fleetprof_cli import training
@@ -34,9 +31,9 @@ from fleetprof_cli.capture.request_flags import CaptureOptions
 from fleetprof_cli.doctor.interpreter import find_torch
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.local.capture import take_capture
-from fleetprof_cli.local.child import child_command
 from fleetprof_cli.local.hub_client import HubClient, NoHub
 from fleetprof_cli.local.interruption import Interruption
+from fleetprof_cli.local.own_command import last_lines, start_own, stop_own
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.local.web_ui.foreground import serve_until_stopped
 from fleetprof_cli.messages import Failure, say
@@ -49,7 +46,6 @@ _JOB: Final = "demo"
 _PROGRAM: Final = "fleetprof"
 _HUB_WITHIN_S: Final = 60.0
 _STEPPING_WITHIN_S: Final = 300.0
-_ENDS_WITHIN_S: Final = 60.0
 _SETTLED_STEPS: Final = 30
 _MADE: Final = ("report.json", "report.html", "up.log", "job.log", "state", "store")
 
@@ -88,13 +84,13 @@ def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) 
     state = StateDirectory(out / "state")
     interruption = Interruption()
     with ExitStack() as cleanup:
-        hub = _start(out / "up.log", "up", "--no-ui", "--state", str(state.path), "--store", str(out / "store"))
-        cleanup.callback(_stop, hub, "hub")
+        hub = start_own(out / "up.log", "up", "--no-ui", "--state", str(state.path), "--store", str(out / "store"))
+        cleanup.callback(stop_own, hub, "hub")
         # PyTorch loads for longer than the hub does; a job may be there first.
-        job = _start(
+        job = start_own(
             out / "job.log", "run", "--no-hub", "--state", str(state.path), "--name", _JOB, "--", *_train(python, ranks)
         )
-        cleanup.callback(_stop, job, "job")
+        cleanup.callback(stop_own, job, "job")
         _await_hub(state, hub, out / "up.log")
         say("the job starts (its output: job.log); waiting until every rank has trained a little")
         interruption.run(_await_training(state, job, ranks, out / "job.log"))
@@ -161,36 +157,11 @@ def _train(python: str, ranks: int) -> list[str]:
     return [*launch, str(script), "--seconds", "3600", *slow]
 
 
-def _start(log: Path, *words: str) -> subprocess.Popen[bytes]:
-    """One of our own commands in a session of its own, so that Ctrl-C reaches only the demo."""
-    with log.open("wb") as output:
-        return subprocess.Popen(
-            child_command("fleetprof_cli.main", *words),
-            # torchrun is started by -m and looks into the folder where it starts: nobody else writes to this one.
-            cwd="/",
-            env=own_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-
-
-def _stop(process: subprocess.Popen[bytes], what: str) -> None:
-    process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(_ENDS_WITHIN_S)
-    except subprocess.TimeoutExpired:
-        say(f"the {what} (pid {process.pid}) does not end; killing it")
-        process.kill()
-        process.wait()
-
-
 def _await_hub(state: StateDirectory, hub: subprocess.Popen[bytes], log: Path) -> None:
     end = time.monotonic() + _HUB_WITHIN_S
     while state.hub() is None:
         if hub.poll() is not None or time.monotonic() > end:
-            raise Failure("the hub did not start:", details=_tail(log))
+            raise Failure("the hub did not start:", details=last_lines(log))
         time.sleep(0.05)
 
 
@@ -199,11 +170,11 @@ async def _await_training(state: StateDirectory, job: subprocess.Popen[bytes], r
     end = time.monotonic() + _STEPPING_WITHIN_S
     while True:
         if job.poll() is not None:
-            raise Failure(f"the job ended with code {job.returncode}:", details=_tail(log))
+            raise Failure(f"the job ended with code {job.returncode}:", details=last_lines(log))
         if time.monotonic() > end:
             raise Failure(
                 f"the job did not begin to train within {_STEPPING_WITHIN_S:.0f} s:",
-                details=_tail(log),
+                details=last_lines(log),
                 next_step=f"fleetprof doctor --state {state.path}",
             )
         try:
@@ -245,7 +216,3 @@ def _demand_report(status: pb.CaptureStatus) -> None:
     if not status.report_location:
         code = exit_code(status) or ExitCode.CAPTURE_FAILED
         raise Failure("the capture ended without a report", details=failure_lines(status), code=code)
-
-
-def _tail(log: Path) -> Sequence[str]:
-    return log.read_text(errors="replace").strip().splitlines()[-8:] or ["it said nothing"]

@@ -8,42 +8,90 @@ from pathlib import Path
 import click
 import msgspec
 from fleetprof_analyzer.capture.folder import NothingToAnalyze
-from fleetprof_analyzer.whatif.edits import EDITS, UnreadableEdit, read_edits
+from fleetprof_analyzer.whatif.answer import Prediction
+from fleetprof_analyzer.whatif.backtest import Backtest, backtest
+from fleetprof_analyzer.whatif.batch_sizes import SizedCapture, predict_size, sized_capture
+from fleetprof_analyzer.whatif.edits import EDITS, BatchSize, Edit, UnreadableEdit, read_edits
 from fleetprof_analyzer.whatif.prediction import predict
 from fleetprof_analyzer.whatif.reading import read_folder
 from fleetprof_analyzer.whatif.replay.graph import CircularWork
 from fleetprof_analyzer.whatif.replay.job import NothingToReplay
-from fleetprof_analyzer.whatif.words import say_answer
+from fleetprof_analyzer.whatif.words import say_answer, say_backtest
 
 from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure
-from fleetprof_cli.options import output_option
+from fleetprof_cli.options import output_option, state_option
+from fleetprof_cli.reports.reference import read_reference
 from fleetprof_cli.terminal.reports import print_json
 
 _SETTINGS = "; ".join(f"{form.key}={form.value}: {form.meaning}" for form in EDITS)
 
 
 @click.command("whatif")
-@click.argument("traces", type=click.Path(exists=True, path_type=Path), metavar="DIR|FILE")
+@click.argument("captures", nargs=-1, required=True, metavar="DIR|FILE|CAPTURE[@SIZE]...")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help=f"What would be changed. {_SETTINGS}.")
+@click.option("--backtest", "checks", is_flag=True, help="Predict each capture's batch size from those before it.")
 @output_option("text", "json", text="The answer in words, or as a JSON document.")
-def command(*, traces: Path, settings: tuple[str, ...], output: str) -> None:
+@state_option
+@click.pass_obj
+def command(
+    state: StateDirectory, *, captures: tuple[str, ...], settings: tuple[str, ...], checks: bool, output: str
+) -> None:
     """Predict an iteration under changes, from the traces of a job's ranks.
 
     Without `--set` it says how well the replay meets the recording. Each answer has a 95 % interval, or says why there
-    is none.
+    is none. A batch size is predicted from two captures or more, each with its size: DIR@8 DIR@16. With `--backtest`
+    captures stand in the order in which they were taken.
     """
     try:
         edits = read_edits(settings)
     except UnreadableEdit as error:
         raise Failure(str(error), code=ExitCode.INVALID) from None
-    try:
-        answer = predict(read_folder(traces), list(settings), edits)
-    except (NothingToAnalyze, NothingToReplay) as error:
-        raise Failure(str(error), code=ExitCode.INVALID) from None
-    except CircularWork:
-        raise Failure(f"{traces}: its work seems to wait for itself: it cannot be replayed") from None
+    if checks:
+        _show_backtest(backtest([(one, _at_size(one, state)) for one in captures]), output)
+        return
+    sizes = [edit.size for edit in edits if isinstance(edit, BatchSize)]
+    if sizes and len(edits) == 1:
+        answer = predict_size([_at_size(one, state) for one in captures], sizes[0], list(settings))
+    elif len(captures) > 1:
+        raise Failure("several captures are for batch_size alone", code=ExitCode.INVALID)
+    else:
+        answer = _replay(Path(captures[0]), edits, list(settings))
     if output == "json":
         print_json(msgspec.json.format(msgspec.json.encode(answer), indent=1) + b"\n")
     else:
         click.echo(say_answer(answer), nl=False)
+
+
+def _show_backtest(found: Backtest, output: str) -> None:
+    if output == "json":
+        print_json(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    else:
+        click.echo(say_backtest(found), nl=False)
+
+
+def _replay(traces: Path, edits: list[Edit], texts: list[str]) -> Prediction:
+    try:
+        return predict(read_folder(traces), texts, edits)
+    except FileNotFoundError:
+        raise Failure(
+            f"{traces} is no folder and no file of traces", next_step="fetch a capture's: fleetprof report -o path",
+            code=ExitCode.INVALID,
+        ) from None  # fmt: skip
+    except (NothingToAnalyze, NothingToReplay) as error:
+        raise Failure(str(error), code=ExitCode.INVALID) from None
+    except CircularWork:
+        raise Failure(f"{traces}: its work seems to wait for itself: it cannot be replayed") from None
+
+
+def _at_size(text: str, state: StateDirectory) -> SizedCapture:
+    """CAPTURE@SIZE; without a size, what the pod's label says."""
+    name, at, size = text.rpartition("@")
+    if at and size.isdecimal() and int(size):
+        return sized_capture(read_reference(name, state), float(size))
+    report = read_reference(text, state)
+    said = {rank.samples_per_iteration for rank in report.ranks} - {None}
+    if len(said) != 1:
+        raise Failure(f"nothing says the batch size of {text}", next_step=f"say it: {text}@8", code=ExitCode.INVALID)
+    return sized_capture(report, float(said.pop() or 0))

@@ -1,0 +1,187 @@
+"""`fleetprof sweep`: the user's own command at several batch sizes, a capture of each, and the size to take.
+
+Guarantees: the command runs as `fleetprof run` runs it, one size after the other, in a state of its own; each run has
+ended before the next begins, also by Ctrl-C. `-o json` prints one document (docs/whatif.md).
+"""
+
+import asyncio
+import shlex
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+from fleetprof_analyzer.views.text import duration
+from fleetprof_analyzer.views.text import size as size_text
+from fleetprof_analyzer.whatif.answer import PredictedValue
+from fleetprof_analyzer.whatif.batch_sizes import SizedCapture, fit_memory, fit_time, recommend, sized_capture
+from fleetprof_api import keys
+from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.report.report import read_report
+from fleetprof_store.base import NotFound
+
+from fleetprof_cli.capture.request_flags import Wishes
+from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.local.capture import take_capture
+from fleetprof_cli.local.own_command import last_lines, start_own, stop_own
+from fleetprof_cli.local.state import StateDirectory
+from fleetprof_cli.messages import Failure, say
+from fleetprof_cli.options import output_option
+from fleetprof_cli.ranges import IntegerRange
+from fleetprof_cli.store_location import StoreLocation, open_store
+from fleetprof_cli.terminal.reports import print_json
+
+_JOB: Final = "sweep"
+_KEY: Final = "batch_size"
+_PLACE: Final = "{batch_size}"
+
+
+class SweepRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One batch size that was run: median iteration, and the most memory of one of its processes."""
+
+    batch_size: int
+    iteration_ns: float
+    samples_per_s: float
+    memory_bytes: float | None = None
+    iterations: int
+
+
+class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What the sizes show together: iteration = slope x + constant, memory likewise, and the size to take."""
+
+    schema_version: int = 1
+    rows: list[SweepRow]
+    slope_ns: float
+    constant_ns: float
+    memory_slope_bytes: float | None = None
+    memory_constant_bytes: float | None = None
+    recommended: int
+    reason: str
+    predicted_iteration_ns: PredictedValue
+    predicted_memory_bytes: PredictedValue | None = None
+    command: str
+
+
+@click.command("sweep", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option(
+    "--set", "setting", metavar=f"{_KEY}=A,B,...", required=True, help=f"Sizes to run; {_PLACE} in COMMAND is each."
+)
+@click.option("--iterations", type=IntegerRange(2, 500), default=20, show_default=True, help="Iterations to capture.")
+@click.option("--memory", "memory_gb", type=float, metavar="GB", help="Memory that a process may have.")
+@output_option("text", "json", text="The result in words, or as a JSON document.")
+@click.argument("words", metavar="-- COMMAND [ARGUMENT]...", nargs=-1, required=True, type=click.UNPROCESSED)
+def command(*, setting: str, iterations: int, memory_gb: float | None, output: str, words: tuple[str, ...]) -> None:
+    """Run a training command at several batch sizes, and find the one to take.
+
+    The command is stopped as soon as its iterations are captured.
+    """
+    sizes = _read_sizes(setting)
+    if not any(_PLACE in word for word in words):
+        raise Failure(f"{_PLACE} is nowhere in the command", code=ExitCode.INVALID)
+    captures = []
+    with tempfile.TemporaryDirectory(prefix="fleetprof-sweep-") as folder:
+        for size in sizes:
+            run = [word.replace(_PLACE, str(size)) for word in words]
+            say(f"batch size {size}: {shlex.join(run)}")
+            captures.append(_measure(Path(folder) / str(size), size, run, iterations))
+    result = _conclude(captures, words, None if memory_gb is None else memory_gb * 1e9)
+    if output == "json":
+        print_json(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
+    else:
+        click.echo(_say(result), nl=False)
+
+
+def _read_sizes(setting: str) -> list[int]:
+    key, _, values = setting.partition("=")
+    parts = values.split(",")
+    if key != _KEY or not all(part.isdecimal() and 0 < len(part) < 9 and int(part) for part in parts):
+        raise Failure(f"{setting!r} is not {_KEY}=8,16,32", code=ExitCode.INVALID)
+    sizes = sorted({int(part) for part in parts})
+    if len(sizes) < 2:
+        raise Failure("one size does not tell how time grows: name two or more", code=ExitCode.INVALID)
+    return sizes
+
+
+def _measure(folder: Path, size: int, words: list[str], iterations: int) -> SizedCapture:
+    """Runs the command until it is captured, and stops it."""
+    folder.mkdir()
+    state, log = StateDirectory(folder / "state"), folder / "job.log"
+    with ExitStack() as cleanup:
+        hub = start_own(
+            folder / "up.log", "up", "--no-ui", "--state", str(state.path), "--store", str(folder / "store")
+        )
+        cleanup.callback(stop_own, hub, "hub")
+        job = start_own(
+            log, "run", "--no-hub", "--state", str(state.path), "--name", _JOB, "--", *words, folder=str(Path.cwd())
+        )
+        cleanup.callback(stop_own, job, "job")
+        status = asyncio.run(_capture(state, iterations))
+        try:
+            store = open_store(StoreLocation(directory=str(folder / "store")))
+            report = read_report(store.get(keys.report_key(status.namespace, status.uid)))
+        except NotFound:
+            raise Failure(
+                f"batch size {size} was not captured: {status.message or status.outcome}", details=last_lines(log)
+            ) from None
+        found = sized_capture(report, size, stop_own(job, "job"))
+        if not found.iteration_ns:
+            raise Failure(f"the capture of batch size {size} holds no whole iteration", details=last_lines(log))
+        return found
+
+
+async def _capture(state: StateDirectory, iterations: int) -> pb.CaptureStatus:
+    await _hub_is_there(state)
+    return await take_capture(state, None, Wishes(iterations=iterations), _JOB, None, wait=True, wait_for_job=True)
+
+
+async def _hub_is_there(state: StateDirectory) -> None:
+    for _ in range(600):
+        if state.hub() is not None:
+            return
+        await asyncio.sleep(0.1)
+    raise Failure("the hub did not start", details=last_lines(state.path.parent / "up.log"))
+
+
+def _conclude(captures: list[SizedCapture], words: tuple[str, ...], memory_bytes: float | None) -> SweepResult:
+    line, memory = fit_time(captures), fit_memory(captures)
+    size, reason = recommend(captures, memory_bytes)
+    rows = []
+    for one in captures:
+        middle = sorted(one.iteration_ns)[len(one.iteration_ns) // 2]
+        rows.append(
+            SweepRow(
+                batch_size=round(one.size),
+                iteration_ns=middle,
+                samples_per_s=one.size / middle * 1e9,
+                memory_bytes=one.memory_bytes,
+                iterations=len(one.iteration_ns),
+            )
+        )
+    return SweepResult(
+        rows=rows,
+        slope_ns=line.slope,
+        constant_ns=line.constant,
+        memory_slope_bytes=None if memory is None else memory.slope,
+        memory_constant_bytes=None if memory is None else memory.constant,
+        recommended=size,
+        reason=reason,
+        predicted_iteration_ns=line.at(size),
+        predicted_memory_bytes=None if memory is None else memory.at(size),
+        command=shlex.join(word.replace(_PLACE, str(size)) for word in words),
+    )
+
+
+def _say(result: SweepResult) -> str:
+    lines = [
+        f"{row.batch_size:>8}  {duration(round(row.iteration_ns)):>9}  {row.samples_per_s:>12,.1f} samples/s"
+        + ("" if row.memory_bytes is None else f"  {size_text(row.memory_bytes):>9}")
+        for row in result.rows
+    ]
+    value = result.predicted_iteration_ns
+    lines.append(
+        f"Take {result.recommended}: {result.reason}. An iteration takes {duration(round(value.value))} then "
+        f"(95 %: {duration(round(value.low))} to {duration(round(value.high))})."
+    )
+    return "\n".join([*lines, result.command]) + "\n"
