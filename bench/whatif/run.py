@@ -2,8 +2,8 @@
 
     python bench/whatif/run.py [--seeds N] [--first S] [--layouts A,B] [--traces DIR] [--each]
 
-Unchanged replays are those of real traces (../shared/traces) and of simulated jobs. Edits are those of simulated jobs; the truth
-is the same job simulated anew with what was edited, by the same random numbers. `--each` prints every prediction.
+Unchanged replays are those of real traces (../shared/traces) and of simulated jobs. Edits are those of simulated jobs;
+the truth is the same job simulated anew with what was edited, by the same random numbers.
 """
 
 from __future__ import annotations

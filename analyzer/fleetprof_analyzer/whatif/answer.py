@@ -27,6 +27,7 @@ class ReplayQuality(msgspec.Struct, frozen=True, kw_only=True):
     error: Annotated[float, Meta(description="replayed / recorded - 1")]
     worst_error: Annotated[float, Meta(description="the largest of one iteration, without its sign")]
     unexplained: Annotated[float, Meta(description="starts of rows that nothing recorded explains, of the time")]
+    launched: Annotated[float, Meta(description="rows whose launch was recorded, of all; 1 without a device")]
     iterations: int
     ranks: int
 

@@ -19,6 +19,7 @@ from fleetprof_analyzer.whatif.scenario import NotTold, edit
 
 MOST_REPLAY_ERROR: Final = 0.03
 _MOST_UNEXPLAINED: Final = 0.2
+_LEAST_LAUNCHED: Final = 0.7
 _OF_THE_CHANGE: Final = 0.1
 _LEAST_HALF_WIDTH: Final = 0.005
 _NORMAL_95: Final = 1.96
@@ -89,12 +90,23 @@ def _quality(job: CapturedJob, replayed: Floats) -> ReplayQuality:
         error=float(replayed.mean() / recorded.mean() - 1),
         worst_error=float(np.abs(replayed / recorded - 1).max()),
         unexplained=float(unexplained / recorded.sum()),
+        launched=_launched(job),
         iterations=len(recorded),
         ranks=len(graph.courses),
     )
 
 
+def _launched(job: CapturedJob) -> float:
+    """Of the rows of the rank that has the fewest."""
+    return min((float(one.rows.known.mean()) for one in job.graph.courses if len(one.rows)), default=1.0)
+
+
 def _refuse(quality: ReplayQuality) -> str:
+    if quality.launched < _LEAST_LAUNCHED:
+        return (
+            f"only {100 * quality.launched:.0f} % of the work has a call that launched it: without these calls nothing "
+            "tells the host's own time from its waits; record the runtime's calls (Kineto's activity cuda_runtime)"
+        )
     if abs(quality.error) > MOST_REPLAY_ERROR:
         return (
             f"the replay of the unchanged job is off by {100 * quality.error:+.1f} %, more than "

@@ -82,6 +82,12 @@ def test_what_the_capture_does_not_tell_is_refused_with_the_reason(text: str, re
     assert reason in answer.refused
 
 
+def test_without_the_calls_that_launch_nothing_is_predicted() -> None:
+    answer = answer_of(EventJob(replace(JOB, launches=False), SimulatedFault(), 7), "network=2x")
+    assert answer.iteration_ns is None
+    assert "has a call that launched it" in answer.refused
+
+
 def test_a_network_is_not_told_by_one_rank() -> None:
     traces = list(enumerate(EventJob(JOB, SimulatedFault(), 7).traces()))[:1]
     answer = predict(read_job(traces), ["network=2x"], read_edits(["network=2x"]))
