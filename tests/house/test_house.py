@@ -23,7 +23,16 @@ def test_a_bare_make_lists_every_target_with_its_help() -> None:
     tests = {"test", "test-fast", "attack", "e2e", "cluster", "cluster-down", "images"}
     tests |= {"harmless", "nightly", "nightly-older", "nightly-gitops", "nightly-operator", "nightly-e2e"}
     others = {"audit", "demo", "lint", "fuzz", "clean", "generate", "help", "webui", "screenshots"}
-    others |= {"bench", "bench-analyzer", "bench-hangs", "bench-modules", "bench-real", "bench-telemetry", "bench-ui"}
+    others |= {
+        "bench",
+        "bench-analyzer",
+        "bench-hangs",
+        "bench-modules",
+        "bench-real",
+        "bench-telemetry",
+        "bench-ui",
+        "bench-whatif",
+    }
     assert others | tests == set(targets) - inner
     for target in set(targets) - inner:
         (line,) = [line for line in shown.splitlines() if line.split()[0] == target]

@@ -91,7 +91,7 @@ def _at_size(text: str, state: StateDirectory) -> SizedCapture:
     if at and size.isdecimal() and int(size):
         return sized_capture(read_reference(name, state), float(size))
     report = read_reference(text, state)
-    said = {rank.samples_per_iteration for rank in report.ranks} - {None}
-    if len(said) != 1:
+    sizes = {rank.samples_per_iteration for rank in report.ranks} - {None}
+    if len(sizes) != 1:
         raise Failure(f"nothing says the batch size of {text}", next_step=f"say it: {text}@8", code=ExitCode.INVALID)
-    return sized_capture(report, float(said.pop() or 0))
+    return sized_capture(report, float(sizes.pop() or 0))
