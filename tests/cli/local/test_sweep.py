@@ -1,11 +1,22 @@
 """`fleetprof sweep`: what it refuses, and a real job at two batch sizes with the size to take."""
 
 import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
 
 Fleetprof = Callable[..., subprocess.CompletedProcess[str]]
+
+TRAINING = """
+import sys, torch
+model = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+while True:
+    model(torch.randn(int(sys.argv[1]), 64)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
 
 REFUSED = [
     ("batch_size=8", "two or more"),
@@ -27,3 +38,16 @@ def test_a_command_without_the_size_is_refused(fleetprof: Fleetprof) -> None:
     result = fleetprof("sweep", "--set", "batch_size=8,16", "--", "true")
     assert result.returncode == 2
     assert "{batch_size} is nowhere" in result.stderr
+
+
+@pytest.mark.torch
+def test_a_real_job_is_run_at_each_size_and_a_size_is_named(fleetprof: Fleetprof, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINING)
+    words = (sys.executable, str(tmp_path / "train.py"), "{batch_size}")
+    result = fleetprof("sweep", "--set", "batch_size=16,4096", "--iterations", "4", "-o", "json", "--", *words)
+    assert result.returncode == 0, result.stderr
+    answer = json.loads(result.stdout)
+    assert [(row["batch_size"], row["iterations"]) for row in answer["rows"]] == [(16, 4), (4096, 4)]
+    assert all(row["memory_bytes"] > 1e7 for row in answer["rows"])
+    assert answer["slope_ns"] > 0
+    assert answer["command"] == f"{words[0]} {words[1]} {answer['recommended']}"
