@@ -1,8 +1,10 @@
 """`fleetprof sweep`: what it refuses, and a real job at two batch sizes with the size to take."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
