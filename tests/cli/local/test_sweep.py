@@ -7,11 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from harness.training.local_job import NO_COMPILER
 
 Fleetprof = Callable[..., subprocess.CompletedProcess[str]]
 
-TRAINING = """
-import sys, torch
+TRAINING = f"""
+import sys
+sys.path.append("{NO_COMPILER.parent}")
+import no_compiler
+import torch
 model = torch.nn.Linear(64, 64)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 while True:

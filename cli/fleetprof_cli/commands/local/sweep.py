@@ -82,11 +82,15 @@ def command(*, setting: str, iterations: int, memory_gb: float | None, output: s
     if not any(_PLACE in word for word in words):
         raise Failure(f"{_PLACE} is nowhere in the command", code=ExitCode.INVALID)
     captures = []
-    with tempfile.TemporaryDirectory(prefix="fleetprof-sweep-") as folder:
+    with tempfile.TemporaryDirectory(prefix="fleetprof-sweep-") as name, ExitStack() as cleanup:
+        folder = Path(name)
+        state = StateDirectory(folder / "state")
+        hub = start_own(folder / "up.log", "up", "--no-ui", "--state", str(state.path), "--store", f"{name}/store")
+        cleanup.callback(stop_own, hub, "hub")
         for size in sizes:
             run = [word.replace(_PLACE, str(size)) for word in words]
             say(f"batch size {size}: {shlex.join(run)}")
-            captures.append(_measure(Path(folder) / str(size), size, run, iterations))
+            captures.append(_measure(state, size, run, iterations))
     result = _conclude(captures, words, None if memory_gb is None else memory_gb * 1e9)
     if output == "json":
         print_json(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
@@ -105,20 +109,16 @@ def _read_sizes(setting: str) -> list[int]:
     return sizes
 
 
-def _measure(folder: Path, size: int, words: list[str], iterations: int) -> SizedCapture:
+def _measure(state: StateDirectory, size: int, words: list[str], iterations: int) -> SizedCapture:
     """Runs the command until it is captured, and stops it."""
-    folder.mkdir()
-    state, log = StateDirectory(folder / "state"), folder / "job.log"
+    folder, name = state.path.parent, f"{_JOB}-{size}"
+    log = folder / f"{name}.log"
     with ExitStack() as cleanup:
-        hub = start_own(
-            folder / "up.log", "up", "--no-ui", "--state", str(state.path), "--store", str(folder / "store")
-        )
-        cleanup.callback(stop_own, hub, "hub")
         job = start_own(
-            log, "run", "--no-hub", "--state", str(state.path), "--name", _JOB, "--", *words, folder=str(Path.cwd())
+            log, "run", "--no-hub", "--state", str(state.path), "--name", name, "--", *words, folder=str(Path.cwd())
         )
         cleanup.callback(stop_own, job, "job")
-        status = asyncio.run(_capture(state, iterations))
+        status = asyncio.run(_capture(state, name, iterations))
         try:
             store = open_store(StoreLocation(directory=str(folder / "store")))
             report = read_report(store.get(keys.report_key(status.namespace, status.uid)))
@@ -130,9 +130,9 @@ def _measure(folder: Path, size: int, words: list[str], iterations: int) -> Size
         return found
 
 
-async def _capture(state: StateDirectory, iterations: int) -> pb.CaptureStatus:
+async def _capture(state: StateDirectory, name: str, iterations: int) -> pb.CaptureStatus:
     await _hub_is_there(state)
-    return await take_capture(state, None, Wishes(iterations=iterations), _JOB, None, wait=True, wait_for_job=True)
+    return await take_capture(state, None, Wishes(iterations=iterations), name, None, wait=True, wait_for_job=True)
 
 
 async def _hub_is_there(state: StateDirectory) -> None:
