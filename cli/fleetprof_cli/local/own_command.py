@@ -3,11 +3,8 @@
 Guarantees: each has a session of its own, so that Ctrl-C reaches only the command that started it.
 """
 
-import math
-import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +14,6 @@ from fleetprof_cli.local.child import child_command
 from fleetprof_cli.messages import say
 
 _ENDS_WITHIN_S: Final = 60.0
-_POLL_S: Final = 0.05
-_KIBIBYTE: Final = 1024
 
 
 def start_own(log: Path, *words: str, folder: str = "/") -> subprocess.Popen[bytes]:
@@ -35,25 +30,15 @@ def start_own(log: Path, *words: str, folder: str = "/") -> subprocess.Popen[byt
         )
 
 
-def stop_own(process: subprocess.Popen[bytes], what: str) -> int | None:
-    """Ends it: by SIGTERM, and by SIGKILL where that does not. The most bytes that it or one that it waited for held.
-
-    None where it had been waited for before.
-    """
-    if process.returncode is not None:
-        return None
+def stop_own(process: subprocess.Popen[bytes], what: str) -> None:
+    """Ends it: by SIGTERM, and by SIGKILL where that does not."""
     process.send_signal(signal.SIGTERM)
-    end = time.monotonic() + _ENDS_WITHIN_S
-    while True:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return usage.ru_maxrss * _KIBIBYTE
-        if time.monotonic() > end:
-            say(f"the {what} (pid {process.pid}) does not end; killing it")
-            process.kill()
-            end = math.inf
-        time.sleep(_POLL_S)
+    try:
+        process.wait(_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        say(f"the {what} (pid {process.pid}) does not end; killing it")
+        process.kill()
+        process.wait()
 
 
 def last_lines(log: Path) -> list[str]:

@@ -53,7 +53,8 @@ def test_a_real_job_is_run_at_each_size_and_a_size_is_named(fleetprof: Fleetprof
     result = fleetprof("sweep", "--set", "batch_size=16,4096", "--iterations", "4", "-o", "json", "--", *words)
     assert result.returncode == 0, result.stderr
     answer = json.loads(result.stdout)
-    assert [(row["batch_size"], row["iterations"]) for row in answer["rows"]] == [(16, 4), (4096, 4)]
+    assert [row["batch_size"] for row in answer["rows"]] == [16, 4096]
+    assert all(row["iterations"] >= 4 for row in answer["rows"])
     assert all(row["memory_bytes"] > 1e7 for row in answer["rows"])
     assert answer["slope_ns"] > 0
     assert answer["command"] == f"{words[0]} {words[1]} {answer['recommended']}"

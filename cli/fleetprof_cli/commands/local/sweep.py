@@ -5,8 +5,11 @@ ended before the next begins, also by Ctrl-C. `-o json` prints one document (doc
 """
 
 import asyncio
+import re
 import shlex
+import subprocess
 import tempfile
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -22,9 +25,11 @@ from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.report.report import read_report
 from fleetprof_store.base import NotFound
 
+from fleetprof_cli.capture.jobs import group_jobs
 from fleetprof_cli.capture.request_flags import Wishes
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.local.capture import take_capture
+from fleetprof_cli.local.hub_client import HubClient
 from fleetprof_cli.local.own_command import last_lines, start_own, stop_own
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure, say
@@ -37,6 +42,9 @@ from fleetprof_cli.terminal.status_text import failure_lines
 _JOB: Final = "sweep"
 _KEY: Final = "batch_size"
 _PLACE: Final = "{batch_size}"
+_SETTLED_STEPS: Final = 5
+_SETTLES_WITHIN_S: Final = 300.0
+_LOOK_EVERY_S: Final = 0.25
 
 
 class SweepRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,21 +126,49 @@ def _measure(state: StateDirectory, size: int, words: list[str], iterations: int
             log, "run", "--no-hub", "--state", str(state.path), "--name", name, "--", *words, folder=str(Path.cwd())
         )
         cleanup.callback(stop_own, job, "job")
-        status = asyncio.run(_capture(state, name, iterations))
+        status, memory_bytes = asyncio.run(_capture(state, name, job, iterations))
         try:
             store = open_store(StoreLocation(directory=str(folder / "store")))
             report = read_report(store.get(keys.report_key(status.namespace, status.uid)))
         except NotFound:
             raise Failure(f"batch size {size} was not captured:", details=failure_lines(status)) from None
-        found = sized_capture(report, size, stop_own(job, "job"))
+        found = sized_capture(report, size, memory_bytes)
         if not found.iteration_ns:
             raise Failure(f"the capture of batch size {size} holds no whole iteration", details=last_lines(log))
         return found
 
 
-async def _capture(state: StateDirectory, name: str, iterations: int) -> pb.CaptureStatus:
+async def _capture(
+    state: StateDirectory, name: str, job: subprocess.Popen[bytes], iterations: int
+) -> tuple[pb.CaptureStatus, int | None]:
+    """The capture, and the most memory that one of its processes had held before it: profiling takes some as well."""
     await _hub_is_there(state)
-    return await take_capture(state, None, Wishes(iterations=iterations), name, None, wait=True, wait_for_job=True)
+    memory_bytes = await _memory_when_settled(state, name, job)
+    wishes = Wishes(iterations=iterations)
+    return await take_capture(state, None, wishes, name, None, wait=True, wait_for_job=True), memory_bytes
+
+
+async def _memory_when_settled(state: StateDirectory, name: str, job: subprocess.Popen[bytes]) -> int | None:
+    """The peak of one process once all have made some steps; None where they make none that are counted."""
+    end = time.monotonic() + _SETTLES_WITHIN_S
+    while job.poll() is None and time.monotonic() < end:
+        async with HubClient(state) as hub:
+            jobs = group_jobs(await hub.fleet())
+        trainers = [one for running in jobs if running.job.name == name for one in running.trainers()]
+        if trainers and all(one.step.step >= _SETTLED_STEPS for one in trainers):
+            peaks = [peak for one in trainers if (peak := _peak_bytes(one.pid)) is not None]
+            return max(peaks, default=None)
+        await asyncio.sleep(_LOOK_EVERY_S)
+    return None
+
+
+def _peak_bytes(pid: int) -> int | None:
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return None
+    found = re.search(r"^VmHWM:\s+(\d+) kB$", text, re.MULTILINE)
+    return int(found[1]) * 1024 if found else None
 
 
 async def _hub_is_there(state: StateDirectory) -> None:
