@@ -43,9 +43,19 @@ def test_the_tree_is_shown_as_deep_as_asked(
     assert [node["name"].rpartition(".")[2] for node in found["nodes"]] == names
 
 
+def test_lines_are_shown_in_words_and_as_sarif(fleetprof: Fleetprof, state: StateDirectory) -> None:
+    called = msgspec.structs.replace(TREE.nodes[0], call_file="/job/model.py", call_line=14)
+    store(state, msgspec.structs.replace(TREE, nodes=[called]))
+    shown = fleetprof("report", "llama", "--lines")
+    assert "/job/model.py:14  Net  5.00 ms, 1 calls" in shown.stdout, shown.stderr
+    log = json.loads(fleetprof("report", "llama", "-o", "sarif").stdout)
+    assert [result["ruleId"] for result in log["runs"][0]["results"]] == ["modules"]
+
+
 def test_a_report_without_modules_says_what_to_ask_for(fleetprof: Fleetprof, state: StateDirectory) -> None:
     store(state, None)
-    refused = fleetprof("report", "llama", "--modules")
-    assert refused.returncode == 1
-    assert "the report has no modules" in refused.stderr
-    assert "--collect ModuleTree" in refused.stderr
+    for flag in ("--modules", "--lines"):
+        refused = fleetprof("report", "llama", flag)
+        assert refused.returncode == 1
+        assert "the report has no modules" in refused.stderr
+        assert "--collect ModuleTree" in refused.stderr

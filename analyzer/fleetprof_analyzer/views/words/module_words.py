@@ -1,5 +1,6 @@
 """The words about modules, the same in the terminal and on the page."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from fleetprof_api.report.module_tree import HeldBytes, ModuleNode, ModuleTimes, ModuleTree
@@ -7,6 +8,7 @@ from fleetprof_api.report.module_tree import HeldBytes, ModuleNode, ModuleTimes,
 from fleetprof_analyzer.job.modules import time_of
 from fleetprof_analyzer.views.text import duration, flops, plain, share, size
 
+_FEW: Final = 2
 HELD: Final = {
     "parameter_bytes": "parameters",
     "gradient_bytes": "gradients",
@@ -71,6 +73,13 @@ def list_remarks(tree: ModuleTree) -> list[str]:
 def name_inside(node: ModuleNode, around: str) -> str:
     """A module's name without that of the module around it."""
     return plain(node.name.removeprefix(f"{around}."), 80)
+
+
+def name_modules(names: Sequence[str]) -> str:
+    """`Net.a, Net.b and 3 others`."""
+    shown = ", ".join(plain(name, 80) for name in names[:_FEW])
+    others = len(names) - _FEW
+    return shown if others <= 0 else f"{shown} and {others} other{'s' if others > 1 else ''}"
 
 
 def place_of_call(node: ModuleNode) -> str:

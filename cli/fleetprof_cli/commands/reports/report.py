@@ -19,7 +19,7 @@ from fleetprof_cli.completions import complete_capture
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import output_option, state_option
-from fleetprof_cli.reports.modules import modules_option, show_modules
+from fleetprof_cli.reports.modules import lines_option, modules_option, show_lines, show_modules, show_sarif
 from fleetprof_cli.reports.stored import LATEST, StoredCapture, find_capture, read_captures
 from fleetprof_cli.reports.tables import export_tables, tables_option
 from fleetprof_cli.reports.trace_window import cut_options, read_cut, write_cut
@@ -30,9 +30,13 @@ from fleetprof_cli.terminal.reports import print_json, print_report
 @click.command("report")
 @click.argument("capture", default=LATEST, shell_complete=complete_capture)
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
-@output_option("text", "json", "path", text="The report in words, report.json itself, or the page's address.")
+@output_option(
+    "text", "json", "path", "sarif",
+    text="The report in words, report.json itself, the page's address, or lines of code as SARIF for an editor.",
+)  # fmt: skip
 @tables_option
 @modules_option
+@lines_option
 @cut_options
 @state_option
 @click.pass_context
@@ -45,12 +49,13 @@ def command(
     output: str,
     tables: Path | None,
     modules: int | None,
+    lines: bool,
     out: Path | None,
     **_: Any,
 ) -> None:
     """Show the report of CAPTURE: its uid, the beginning of it, its name, a job's name (its latest), or `latest`."""
     state: StateDirectory = context.obj
-    wanted = read_cut(context, "output", "tables", "open_page", "modules")
+    wanted = read_cut(context, "output", "tables", "open_page", "modules", "lines")
     store = open_store(state.store())
     found = find_capture(read_captures(store), capture)
     ledger = found.ledger
@@ -66,6 +71,10 @@ def command(
     page_key = keys.report_page_key(ledger.namespace, ledger.uid)
     if modules is not None:
         show_modules(_understand(data), modules, output)
+    elif lines:
+        show_lines(_understand(data))
+    elif output == "sarif":
+        show_sarif(_understand(data))
     elif output == "json":
         print_json(data)
     elif output == "path":

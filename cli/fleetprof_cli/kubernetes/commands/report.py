@@ -22,7 +22,7 @@ from fleetprof_cli.kubernetes.requests import LATEST, Requests
 from fleetprof_cli.kubernetes.results import Results
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import output_option
-from fleetprof_cli.reports.modules import modules_option, show_modules
+from fleetprof_cli.reports.modules import lines_option, modules_option, show_lines, show_modules, show_sarif
 from fleetprof_cli.reports.tables import export_tables, tables_option
 from fleetprof_cli.reports.trace_window import cut_options, read_cut
 from fleetprof_cli.terminal.reports import print_json, print_report
@@ -31,9 +31,13 @@ from fleetprof_cli.terminal.reports import print_json, print_report
 @click.command("report")
 @click.argument("name", default=LATEST)
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
-@output_option("text", "json", "path", text="The report in words, report.json itself, or the page's address.")
+@output_option(
+    "text", "json", "path", "sarif",
+    text="The report in words, report.json itself, the page's address, or lines of code as SARIF for an editor.",
+)  # fmt: skip
 @tables_option
 @modules_option
+@lines_option
 @cut_options
 @store_options
 @place_options
@@ -47,6 +51,7 @@ def command(
     output: str,
     tables: Path | None,
     modules: int | None,
+    lines: bool,
     out: Path | None,
     **flags: Any,
 ) -> None:
@@ -55,7 +60,7 @@ def command(
     It reads the object store with your own S3 credentials. If it cannot, it shows what the request's status says, and
     fails.
     """
-    wanted = read_cut(context, "output", "tables", "open_page", "modules")
+    wanted = read_cut(context, "output", "tables", "open_page", "modules", "lines")
     place = read_place(flags)
     choice = read_store(flags, place)
     state = asyncio.run(_find(place, name))
@@ -85,6 +90,10 @@ def command(
         raise
     if modules is not None:
         show_modules(_understand(data), modules, output)
+    elif lines:
+        show_lines(_understand(data))
+    elif output == "sarif":
+        show_sarif(_understand(data))
     elif output == "json":
         print_json(data)
     elif output == "path":
