@@ -22,6 +22,7 @@ from fleetprof_analyzer.findings import (
     optimizer,
     python,
     synchronization,
+    tiny_launches,
     waiting,
 )
 from fleetprof_analyzer.findings.finding import FindingRule, MeasuredFinding, RanksOfKind
@@ -43,6 +44,7 @@ RULES: Final[tuple[FindingRule, ...]] = (
     python.ON_HOST,
     cpu_contention.RULE,
     growing_memory.RULE,
+    tiny_launches.RULE,
     *known_causes.RULES,
 )
 """All but the finding of the straggler verdict, which is one of the report and not of a kind of ranks."""

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from fleetprof_api.report.code_place import PlaceInCode
 
-PartOfTime = Literal["idle", "host", "communication", "copies", "iterations", "cores", "ranks", "memory", ""]
+PartOfTime = Literal["idle", "host", "communication", "copies", "iterations", "cores", "ranks", "memory", "compute", ""]
 
 
 class Finding(msgspec.Struct, kw_only=True, frozen=True):
@@ -30,8 +30,8 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
         PartOfTime,
         Meta(
             description="of the time, what it is about: devices that are idle (host: because of their host), time that "
-            "nothing hides, iterations, waits for a core, ranks that wait for each other; memory: no time as long as "
-            'there is some left; "": not said'
+            "nothing hides, iterations, waits for a core, ranks that wait for each other, work of devices; memory: no "
+            'time as long as there is some left; "": not said'
         ),
     ] = ""
     place: Annotated[PlaceInCode | None, Meta(description="line of code that most of it is at; null: not known")] = None

@@ -23,6 +23,7 @@ from fleetprof_analyzer.findings.optimizer import Optimizer
 from fleetprof_analyzer.findings.python import HostSilence, PythonBetweenOperators
 from fleetprof_analyzer.findings.straggler_advice import straggler_advice
 from fleetprof_analyzer.findings.synchronization import Synchronization
+from fleetprof_analyzer.findings.tiny_launches import TinyLaunches
 from fleetprof_analyzer.findings.waiting import Waiting
 from fleetprof_analyzer.job.stragglers.causes.explanation import PARTS, PARTS_ON_HOST
 from fleetprof_analyzer.views.text import capital
@@ -316,6 +317,8 @@ OTHERS: list[tuple[FindingFacts, str]] = [
     (SomeLongIterations([1, 2, 5, 9, 30], 40, 5.0, 0, "other"),
      "look at what the loop does in iterations 1, 2, 5, 9 and 30 only (evaluation, a checkpoint, logging?): do that "
      "less often, or on another thread or in another process"),
+    (TinyLaunches("Net.embed", 1300, 4000),
+     "compile or fuse Net.embed (torch.compile), or give it more at once: launches cost the host time"),
 ]  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from fleetprof_analyzer.findings.optimizer import ZERO_GRAD, Optimizer
 from fleetprof_analyzer.findings.python import HOST_SILENCE, SILENCE_BETWEEN, PythonBetweenOperators
 from fleetprof_analyzer.findings.registry import find_findings
 from fleetprof_analyzer.findings.synchronization import Synchronization
+from fleetprof_analyzer.findings.tiny_launches import TINY_LAUNCHES
 from fleetprof_analyzer.findings.waiting import Waiting
 from fleetprof_analyzer.job.device_waits import WAITS_ON_DEVICE, name_device_waits
 from fleetprof_analyzer.job.sentence_guard import SentenceGuard
@@ -31,6 +32,7 @@ from fleetprof_analyzer.views.guard_list import GUARDS
 from fleetprof_analyzer.views.words.finding_words import say_finding
 from fleetprof_api.report.findings import PartOfTime
 from fleetprof_api.report.idle_causes import IdleCauses
+from fleetprof_api.report.module_tree import ModuleNode, ModuleTimes, ModuleTree
 from fleetprof_api.report.rank_tables import KnownCause, MemoryGrowth
 from fleetprof_api.report.report import Iteration, KindTotal, Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import (
@@ -118,6 +120,13 @@ def full(busy: int = 1000, longer: int = 300) -> Report:
     rest = 1000 * 1000 // (1000 - longer)
     iterations = [Iteration(index=at, start_ns=0, duration_ns=each) for at, each in enumerate([1000, *[rest] * 40])]
     return job("cpu", ranks=2, rank={"iterations": iterations, "cores": CoreUse(host_busy_permille=busy)})
+
+
+def tiny(permille: int) -> ModuleTree:
+    """A module with a thousand launches, which take so much of the iteration."""
+    times = ModuleTimes(device_ns=1000 * permille, launches=1000)
+    node = ModuleNode(name="Net.embed", depth=1, forward=times)
+    return ModuleTree(iteration_ns=SPAN, whole=ModuleTimes(device_ns=SPAN), nodes=[node])
 
 
 def held_up(permille: int, *others: int) -> Report:
@@ -253,6 +262,9 @@ CASES: dict[str, Case] = {
     guards.LONG_SILENCE.place: Case(
         lambda permille: job("cpu", rank={"stages": stages(permille, host=200, forward=800)}),
         "The host runs nothing for",
+    ),
+    TINY_LAUNCHES.place: Case(
+        lambda permille: job(report={"module_tree": tiny(permille)}), "Net.embed runs in 1,000 launches of "
     ),
     guards.PROVEN_CAUSE.place: Case(proven, "Up to 25.0 % of each iteration can be won"),
     guards.MORE_ELSEWHERE.place: Case(lambda permille: held_up(100, permille // 10), "can be won elsewhere"),

@@ -26,7 +26,7 @@ from fleetprof_api.report.report import read_report
 from fleetprof_store.base import NotFound
 
 from fleetprof_cli.capture.jobs import group_jobs
-from fleetprof_cli.capture.request_flags import Wishes
+from fleetprof_cli.capture.request_flags import CaptureOptions
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.local.capture import take_capture
 from fleetprof_cli.local.hub_client import HubClient
@@ -144,8 +144,8 @@ async def _capture(
     """The capture, and the most memory that one of its processes had held before it: profiling takes some as well."""
     await _hub_is_there(state)
     memory_bytes = await _memory_when_settled(state, name, job)
-    wishes = Wishes(iterations=iterations)
-    return await take_capture(state, None, wishes, name, None, wait=True, wait_for_job=True), memory_bytes
+    options = CaptureOptions(iterations=iterations)
+    return await take_capture(state, None, options, name, None, wait=True, wait_for_job=True), memory_bytes
 
 
 async def _memory_when_settled(state: StateDirectory, name: str, job: subprocess.Popen[bytes]) -> int | None:
