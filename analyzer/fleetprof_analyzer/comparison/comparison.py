@@ -16,6 +16,7 @@ from fleetprof_api.report.report import Rank, Report
 
 from fleetprof_analyzer.comparison.iterations import IterationSamples, take_samples
 from fleetprof_analyzer.comparison.listings import compare_collectives, compare_kernels, count_windows
+from fleetprof_analyzer.comparison.modules import compare_modules
 from fleetprof_analyzer.comparison.obstacles import CameAndWent, Circumstance, Obstacle
 from fleetprof_analyzer.comparison.runs import choose_runs
 from fleetprof_analyzer.comparison.significance import find_differences
@@ -76,6 +77,7 @@ def find_changes(before: Report, after: Report) -> Compared:
         measures=measures,
         kernels=compare_kernels(before.kernels, after.kernels, windows, iterations, length, LEVEL_OF_KERNELS),
         collectives=compare_collectives(before.communication, after.communication, windows),
+        modules=compare_modules(before.module_tree, after.module_tree),
         stragglers_before=_stragglers(before),
         stragglers_after=_stragglers(after),
         level=LEVEL,

@@ -97,6 +97,19 @@ class CollectiveChange(msgspec.Struct, kw_only=True, frozen=True):
     after_bus_bytes_per_s: int | None = None
 
 
+class ModuleChange(msgspec.Struct, kw_only=True, frozen=True):
+    """A module's own work in the marked iteration of each capture, without modules inside. Not tested: docs/diff.md."""
+
+    name: str
+    before_ns: Annotated[int | None, Meta(description="null: only after")] = None
+    after_ns: Annotated[int | None, Meta(description="null: only before")] = None
+    difference_ns: int
+    before_launches: Annotated[int, Meta(description="of its own, on the device", ge=0)] = 0
+    after_launches: Annotated[int, Meta(description="of its own, on the device", ge=0)] = 0
+    before_saved_bytes: Annotated[int | None, Meta(description="its own tensors for backward")] = None
+    after_saved_bytes: int | None = None
+
+
 class StragglerSide(msgspec.Struct, kw_only=True, frozen=True):
     """Who held the job up in one report: `stragglers` of it."""
 
@@ -127,6 +140,9 @@ class Diff(msgspec.Struct, kw_only=True, frozen=True):
     measures: list[MeasureChange] = []
     kernels: Annotated[list[KernelChange], Meta(description="those that differ most, at most 20")] = []
     collectives: Annotated[list[CollectiveChange], Meta(description="those that differ most, at most 20")] = []
+    modules: Annotated[
+        list[ModuleChange], Meta(description="those that differ most, at most 20; empty where one has no modules")
+    ] = []
     stragglers_before: StragglerSide | None = None
     stragglers_after: StragglerSide | None = None
     level: Annotated[float, Meta(description="chance of any false alarm in the whole comparison, at most")] = 0.05

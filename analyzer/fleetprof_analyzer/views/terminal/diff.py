@@ -12,6 +12,7 @@ from fleetprof_api.report.diff import (
     Diff,
     KernelChange,
     MeasureChange,
+    ModuleChange,
     Side,
     StragglerSide,
     Verdict,
@@ -40,6 +41,7 @@ def render_diff(diff: Diff, width: int = 100) -> str:
         _measures(diff),
         _kernels(diff, width),
         _collectives(diff),
+        _modules(diff, width),
         _stragglers(diff, width),
     ]
     lines = [line for block in blocks if block for line in [*block, ""]]
@@ -180,6 +182,29 @@ def _launches(row: KernelChange) -> str:
         f"{row.before_count:g} × {duration(row.before_mean_ns)} → {row.after_count:g} × {duration(row.after_mean_ns)}"
     )
     return f"{sides} {_WORDS[row.verdict]}".rstrip()
+
+
+def _modules(diff: Diff, width: int) -> list[str]:
+    length = diff.before.iteration_ns or 0
+    chosen = [row for row in diff.modules if abs(row.difference_ns) >= max(1, _WORTH * length)][:_MOST]
+    lines = ["Modules that differ most, own work of one iteration each (not tested)"] if chosen else []
+    for row in chosen:
+        numbers = f"  {_signed(row.difference_ns):>9}  {_work(row):<45}  "
+        lines.append(numbers + plain(row.name, max(16, width - len(numbers))))
+    return lines
+
+
+def _work(row: ModuleChange) -> str:
+    if row.before_ns is None:
+        return f"only after: {duration(row.after_ns)}"
+    if row.after_ns is None:
+        return f"only before: {duration(row.before_ns)}"
+    parts = [f"{duration(row.before_ns)} → {duration(row.after_ns)}"]
+    if row.before_launches != row.after_launches:
+        parts.append(f"{row.before_launches:,} → {row.after_launches:,} launches")
+    if None not in (saved := (row.before_saved_bytes, row.after_saved_bytes)) and saved[0] != saved[1]:
+        parts.append(f"saved {size(saved[0] or 0)} → {size(saved[1] or 0)}")
+    return ", ".join(parts)
 
 
 def _collectives(diff: Diff) -> list[str]:
