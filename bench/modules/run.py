@@ -3,7 +3,8 @@
 Each case of architectures.py runs a few iterations, the last one marked as the agent marks it and recorded by Kineto.
 The analyzer's assignment is compared with what the modules say of themselves (truth.py). Printed are the shares of
 operators' own time that is right, wrong, and unassigned although a module made it, of that which a module made; and
-what a module's call costs more with marks while Kineto records (median of pairs, µs), where it can be told.
+what a module's call costs more with marks while Kineto records (median of pairs, µs), where it can be told; and
+floating-point operations by shapes, beside those of torch.utils.flop_counter in another iteration.
 """
 
 import argparse
@@ -16,13 +17,17 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import torch
 from architectures import CASES, Case
 from fleetprof_agent.modules.marks import ModuleMarks
+from fleetprof_analyzer.rank.efficiency.operator_flops import count_operators
 from fleetprof_analyzer.rank.modules.assignment import assign
 from fleetprof_analyzer.rank.modules.marked_iteration import part_marked
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
+from packaged import find_packaged
+from torch.utils.flop_counter import FlopCounterMode
 from truth import ModuleTruth, judge
 
 _WARM_UP: Final = 3
@@ -30,15 +35,16 @@ _PAIRS: Final = 60
 _DEEP: Final = 200
 
 
-def measure(case: Case) -> dict[str, Any]:
-    """Shares of the own time of operators that modules made, per cent, and the largest mistakes."""
+def measure(case: Case, *, count_flops: bool = True) -> dict[str, Any]:
+    """Shares of the own time of operators that modules made, per cent, the largest mistakes, and FLOPs in two ways."""
     truth = ModuleTruth()
     for name, root in case.roots.items():
         truth.add(root, name)
     for _ in range(_WARM_UP):
         case.iterate(truth.tell)
     marks = ModuleMarks(torch)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as recorded:
+    torch.manual_seed(7)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as recorded:
         marks.begin()
         case.iterate(truth.tell)
         is_whole = marks.is_on
@@ -54,7 +60,14 @@ def measure(case: Case) -> dict[str, Any]:
     made = verdict["right"] + verdict["wrong"] + verdict["unassigned"]
     parts = {name: round(100 * verdict[name] / made, 2) for name in ("right", "wrong", "unassigned")}
     worst = {what: round(100 * ns / made, 2) for what, ns in verdict.most_common() if ": " in what}
-    return {**parts, "whole": is_whole, "mistakes": dict(list(worst.items())[:5])}
+    counted = count_operators(trace.rows, trace.names, trace.inputs)
+    flops = {"flops": int(np.maximum(counted.flops, 0).sum()), "counter": None}
+    if count_flops:
+        torch.manual_seed(7)  # layers that are left out by chance are the same ones
+        with FlopCounterMode(display=False) as counter:
+            case.iterate(truth.tell)
+        flops["counter"] = counter.get_total_flops()
+    return {**parts, **flops, "whole": is_whole, "mistakes": dict(list(worst.items())[:5])}
 
 
 def measure_cost() -> float:
@@ -82,20 +95,26 @@ def _time(layers: torch.nn.Module, batch: torch.Tensor) -> int:
 def main() -> None:
     """Runs the cases."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--cases", default=",".join(CASES))
+    cases = {**CASES, **find_packaged()}
+    parser.add_argument("--cases", default=",".join(cases))
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     torch.manual_seed(7)
     torch.set_num_threads(1)
-    found = {name: measure(CASES[name]()) for name in arguments.cases.split(",")}
+    found = {name: measure(cases[name](), count_flops=name != "compiled") for name in arguments.cases.split(",")}
     cost = measure_cost()
     if arguments.json:
         print(json.dumps({"cases": found, "cost_us": cost}))
     else:
-        print(f"{'architecture':18} {'right':>7} {'wrong':>7} {'unassigned':>11}")
+        print(
+            f"{'architecture':25} {'right':>7} {'wrong':>7} {'unassigned':>11} {'FLOPs by shapes':>16} {'counter':>16}"
+        )
         for name, one in found.items():
             note = "" if one["whole"] else "  compiled meanwhile"
-            print(f"{name:18} {one['right']:6.2f} % {one['wrong']:5.2f} % {one['unassigned']:9.2f} %{note}")
+            print(
+                f"{name:25} {one['right']:6.2f} % {one['wrong']:5.2f} % {one['unassigned']:9.2f} % "
+                f"{one['flops']:16,} {one['counter'] or 0:16,}{note}"
+            )
             for what, share in one["mistakes"].items():
                 print(f"    {share:5.2f} %  {what}")
         print(f"a module's call with marks, while Kineto records: {cost:.2f} µs more")

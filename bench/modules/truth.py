@@ -87,7 +87,8 @@ def judge(trace: Trace, found: Assignment) -> Counter[str]:
     is_operator = (found.rows.category == Category.OPERATOR) & ~found.is_mark
     for at in is_operator.nonzero()[0].tolist():
         path = int(found.path[at])
-        named = "" if path == NOWHERE else found.paths[path].name.replace(f".{_COMPILED}", "")
+        # A module that a forward makes itself has not said its name: its maker has.
+        named = "" if path == NOWHERE else found.paths[path].name.replace(f".{_COMPILED}", "").partition(".(")[0]
         own = int(found.own_ns[at])
         if found.phase[at] == ModulePhase.COMMUNICATION:  # of no module, by definition
             verdict["outside"] += own

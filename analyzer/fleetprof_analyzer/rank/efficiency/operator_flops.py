@@ -4,6 +4,7 @@ Guarantees: pure; sums stay below 2^62; nothing counts twice: an operator inside
 types have the names of torch, so far as they are known here; the others those of the trace.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,9 +12,9 @@ import msgspec
 import numpy as np
 
 from fleetprof_analyzer.rank.efficiency.formulas import count_flops, find_formula, has_formula
-from fleetprof_analyzer.trace.naming import where_name
+from fleetprof_analyzer.trace.naming import matcher, where_name
 from fleetprof_analyzer.trace.ordering import order_by
-from fleetprof_analyzer.trace.trace import Category, Inputs, Int64s, Rows
+from fleetprof_analyzer.trace.trace import Bools, Category, Inputs, Int64s, Rows
 
 # c10::ScalarTypeToTypeMeta's names, as Kineto writes them.
 DATA_TYPES: Final = {
@@ -21,6 +22,8 @@ DATA_TYPES: Final = {
     "c10::Float8_e4m3fn": "float8", "c10::Float8_e5m2": "float8", "c10::Float8_e4m3fnuz": "float8",
     "c10::Float8_e5m2fnuz": "float8", "signed char": "int8", "c10::complex<float>": "complex64",
 }  # fmt: skip
+_NODE: Final = re.compile(r"^autograd::engine::evaluate_function: ")
+_DETACH: Final = re.compile(r"^(?:aten::)?detach$")
 _LONGEST_TYPE: Final = 40
 _MOST_FLOPS: Final = float(1 << 62)  # of a trace: hours of any device
 
@@ -45,6 +48,7 @@ def count_operators(rows: Rows, names: list[str], inputs: list[Inputs]) -> Opera
     numbers, owner = _number_kinds(rows, at)
     flops = [count_flops(names[name], inputs[shape]) if shape >= 0 else None for name, shape in numbers]
     counts_of = np.array([-1 if count is None else count for count in flops], np.int64)[owner]
+    counts_of[_were_stopped(rows, names, inner)] = 0
     if float(counts_of.sum(dtype=np.float64)) >= _MOST_FLOPS:
         counts_of = np.full(len(at), -1, np.int64)
     typed, typed_owner = _number_kinds(rows, inner)
@@ -59,6 +63,31 @@ def count_operators(rows: Rows, names: list[str], inputs: list[Inputs]) -> Opera
         np.array(kinds, np.int64)[typed_owner],
         list(data_types),
     )
+
+
+def _were_stopped(rows: Rows, names: list[str], at: Int64s) -> Bools:
+    """Marks those that activation checkpointing stopped before they computed anything, shape (n,).
+
+    They run again within backward, where only what runs again has a sequence number, and nothing is inside them but
+    what saves their inputs.
+    """
+    again = np.flatnonzero(rows.detail[at] >= 0)
+    nodes = rows.select((rows.category == Category.OPERATOR) & where_name(rows, names, matcher(_NODE)))
+    stopped = np.zeros(len(at), np.bool_)
+    if not len(again) or not len(nodes):
+        return stopped
+    computes = ~rows.on_device & ~where_name(rows, names, matcher(_DETACH))
+    for place in np.unique(nodes.place):
+        own = again[rows.place[at[again]] == place]
+        begin_ns, of_place = rows.start_ns[at[own]], nodes.select(nodes.place == place)
+        order = np.argsort(of_place.start_ns, kind="stable")
+        reach_ns = np.maximum.accumulate(of_place.end_ns[order])
+        around = np.searchsorted(of_place.start_ns[order], begin_ns, side="right") - 1
+        own = own[(around >= 0) & (reach_ns[np.maximum(around, 0)] > begin_ns)]
+        inside_ns = np.sort(rows.start_ns[computes & (rows.place == place)])
+        first, last = (np.searchsorted(inside_ns, side) for side in (rows.start_ns[at[own]], rows.end_ns[at[own]]))
+        stopped[own] = last - first <= 1  # only itself
+    return stopped
 
 
 def _number_kinds(rows: Rows, at: Int64s) -> tuple[list[tuple[int, int]], Int64s]:

@@ -62,6 +62,22 @@ def test_operations_of_whole_iterations(accelerated: bool, monkeypatch: pytest.M
     )
 
 
+def test_what_a_checkpoint_stopped_counts_nothing() -> None:
+    """It runs again within backward until the last tensor is there: inside an operator, before that computes."""
+    node = op("autograd::engine::evaluate_function: CheckpointBackward", 110, 190, [])
+    again = [op("aten::mm", 120 + at, 124 + at, PRODUCT) for at in (0, 10)]
+    for one in again:
+        one["args"]["Sequence number"] = 9
+    inside = [op("aten::resolve_conj", 121, 122, [[3, 4]]), op("aten::detach", 131, 132, [[3, 4]])]
+    backward = op("aten::mm", 150, 160, PRODUCT)  # of backward: without a number, whatever is inside
+    found = count([node, *again, *inside, backward])
+    assert found is not None
+    assert found.flops == 120  # twice 120 in two iterations
+    assert count([*again, *inside, backward]) == RankFlops(
+        flops=180, by_type=[TypeFlops(data_type="float32", flops=180)], iteration_ns=100_000
+    )
+
+
 def test_without_shapes_or_whole_iterations_nothing_is_said() -> None:
     assert count([row("cpu_op", "aten::mm", 120)]) is None
     assert count(ROWS, iterations=[]) is None
