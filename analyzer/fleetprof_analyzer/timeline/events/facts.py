@@ -10,6 +10,7 @@ from fleetprof_api.report.report import Rank
 
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import LaunchCalls, find_calls
 from fleetprof_analyzer.timeline.events.marks import Mark, Span, mark_rank
+from fleetprof_analyzer.timeline.events.module_marks import mark_modules
 from fleetprof_analyzer.timeline.events.waits import CollectiveWaits
 from fleetprof_analyzer.trace.trace import Trace
 
@@ -36,7 +37,8 @@ def find_facts(trace: Trace, entry: Rank, span: Span, waits: CollectiveWaits) ->
     end = _launched_end(trace, calls, span)
     long = rows.select(rows.on_device & (rows.duration_ns > _LONG_NS))
     reached = span[0], end
-    marks = [*mark_rank(trace, entry, calls, reached), *waits.mark(trace.source, trace.places, reached)]
+    of_rank = mark_rank(trace, entry, calls, reached)
+    marks = [*of_rank, *mark_modules(trace, reached), *waits.mark(trace.source, trace.places, reached)]
     return TraceFacts(
         base_ns=trace.base_ns,
         first_ns=int(rows.start_ns.min()) if len(rows) else entry.start_ns,
