@@ -4,7 +4,8 @@ Each case of architectures.py runs a few iterations, the last one marked as the 
 The analyzer's assignment is compared with what the modules say of themselves (truth.py). Printed are the shares of
 operators' own time that is right, wrong, and unassigned although a module made it, of that which a module made; and
 what a module's call costs more with marks while Kineto records (median of pairs, µs), where it can be told; and
-floating-point operations by shapes, beside those of torch.utils.flop_counter in another iteration.
+floating-point operations by shapes, beside those of torch.utils.flop_counter in another iteration; bytes saved for
+backward by modules, beside those that hooks see in another one, a loss that is no module and recomputation included.
 """
 
 import argparse
@@ -67,7 +68,42 @@ def measure(case: Case, *, count_flops: bool = True) -> dict[str, Any]:
         with FlopCounterMode(display=False) as counter:
             case.iterate(truth.tell)
         flops["counter"] = counter.get_total_flops()
-    return {**parts, **flops, "whole": is_whole, "mistakes": dict(list(worst.items())[:5])}
+    saved = {"saved_bytes": _count_saved(marks), "hooked_bytes": _hook_saved(case, truth)}
+    return {**parts, **flops, **saved, "whole": is_whole, "mistakes": dict(list(worst.items())[:5])}
+
+
+def _count_saved(marks: ModuleMarks) -> int:
+    """What modules saved for backward, by the agent's word."""
+    total = 0
+
+    def send(_kind: str, *, saved_bytes: list[int | None], **_: Any) -> bool:
+        nonlocal total
+        total += sum(one or 0 for one in saved_bytes)
+        return True
+
+    marks.table.flush(send)
+    return total
+
+
+def _hook_saved(case: Case, truth: ModuleTruth) -> int:
+    """Bytes of all storages that one iteration saves, by hooks, but parameters and buffers; losses included."""
+    held = {
+        tensor.untyped_storage().data_ptr()
+        for root in case.roots.values()
+        for tensor in (*root.parameters(), *root.buffers())
+    }
+    storages: dict[int, Any] = {}  # kept alive: another one would have its address
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in held:
+            storages[storage.data_ptr()] = storage
+        return tensor
+
+    torch.manual_seed(7)
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        case.iterate(truth.tell)
+    return sum(storage.nbytes() for storage in storages.values())
 
 
 def measure_cost() -> float:
@@ -113,7 +149,8 @@ def main() -> None:
             note = "" if one["whole"] else "  compiled meanwhile"
             print(
                 f"{name:25} {one['right']:6.2f} % {one['wrong']:5.2f} % {one['unassigned']:9.2f} % "
-                f"{one['flops']:16,} {one['counter'] or 0:16,}{note}"
+                f"{one['flops']:16,} {one['counter'] or 0:16,} "
+                f"{one['saved_bytes']:14,} {one['hooked_bytes']:14,}{note}"
             )
             for what, share in one["mistakes"].items():
                 print(f"    {share:5.2f} %  {what}")
