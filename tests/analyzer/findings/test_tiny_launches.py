@@ -5,7 +5,7 @@ from fleetprof_analyzer.findings.finding import RanksOfKind
 from fleetprof_analyzer.findings.tiny_launches import RULE
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.module_tree import ModuleNode, ModuleTimes, ModuleTree
-from fleetprof_api.report.report import KindTotal, Report
+from fleetprof_api.report.report import KindTotal, Report, TimeBreakdown
 
 US = 1000
 
@@ -16,7 +16,11 @@ def node(name: str, microseconds: int, launches: int) -> ModuleNode:
 
 
 def tell(tree: ModuleTree | None) -> Finding | None:
-    found = RULE.find(RanksOfKind(Report(module_tree=tree), KindTotal(kind="gpu"), []))
+    found = RULE.find(
+        RanksOfKind(
+            Report(module_tree=tree), KindTotal(kind="gpu", time_basis="device", ranks=1, time_ns=TimeBreakdown()), []
+        )
+    )
     return None if found is None else found.tell()
 
 
