@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,11 @@ def _add_state(kind: click.Path, command: Callable[..., Any]) -> Callable[..., A
         callback=_set_state,
         help="State directory; use the same one for all commands of a job.",
     )(command)
+
+
+def count_processors() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def output_option(*forms: str, text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -23,6 +23,7 @@ from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import open_database
 from fleetprof_webui.listener.peers import find_listener, is_of_this_user
 from fleetprof_webui.listener.server import make_server
+from fleetprof_webui.models.opened import OpenedPage
 from fleetprof_webui.reports.reading import ReportReader
 from fleetprof_webui.service import CaptureRequests, Service
 
@@ -42,9 +43,12 @@ class LocalSite:
     squatter: int | None = None
     """The user who has the usual port, where it was wanted and is another's."""
 
-    def make_address(self) -> str:
-        """An address that signs in, once. The token is behind #, so that it is in no request line and no log."""
-        return _address(self.port, self.access.make_token())
+    def make_address(self, page: str = "") -> str:
+        """An address that signs in once.
+
+        The token is behind #, so that it is in no request line and no log; `page` is where it leads.
+        """
+        return _address(self.port, self.access.make_token(), page)
 
 
 @asynccontextmanager
@@ -56,11 +60,12 @@ async def serve_locally(
     captures: CaptureRequests | None,
     look_every_s: float,
     announce: Callable[[str], None],
+    opened: Callable[[], OpenedPage] | None = None,
 ) -> AsyncIterator[LocalSite]:
     """A service over `store` until the block ends; `port` None: the usual one, else any.
 
-    `announce` is given each further address that signs in. The catalog is brought to what the store holds every
-    `look_every_s`. Raises OSError, CatalogUnusable.
+    `announce` is given each further address that signs in; `opened` tells how far opened traces are. The catalog is
+    brought to what the store holds every `look_every_s`. Raises OSError, CatalogUnusable.
     """
     with _listen(port) as place:
         taken = place.getsockname()[1]
@@ -68,7 +73,9 @@ async def serve_locally(
         access = LocalAccess(
             may_capture=captures is not None, announce_token=lambda token: announce(_address(taken, token))
         )
-        service = Service(store=store, catalog=catalog, access=access, reports=ReportReader(store), captures=captures)
+        service = Service(
+            store=store, catalog=catalog, access=access, reports=ReportReader(store), captures=captures, opened=opened
+        )
         hosts = [f"{name}:{taken}" for name in (_HOST, "localhost")]
         server = make_server(
             create_application(service, hosts=hosts, look_every_s=look_every_s),
@@ -85,8 +92,8 @@ async def serve_locally(
             catalog.close()
 
 
-def _address(port: int, token: str) -> str:
-    return f"http://{_HOST}:{port}/#token={token}"
+def _address(port: int, token: str, page: str = "") -> str:
+    return f"http://{_HOST}:{port}/{page}#token={token}"
 
 
 def _find_squatter(taken: int) -> int | None:

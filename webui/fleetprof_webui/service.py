@@ -1,5 +1,6 @@
 """The objects that the routes work with: the store, the catalog, who may, and the door to captures."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Protocol, cast
 
@@ -9,6 +10,7 @@ from fleetprof_store.base import Store
 
 from fleetprof_webui.access.viewer import Access, Viewer
 from fleetprof_webui.catalog.catalog import Catalog
+from fleetprof_webui.models.opened import OpenedPage
 from fleetprof_webui.models.requests import CaptureAnswer, CaptureCheck
 from fleetprof_webui.reports.reading import ReportReader
 from fleetprof_webui.telemetry.prometheus import Prometheus
@@ -48,7 +50,7 @@ class Service:
     """All parts of one service. `captures` is None where it takes none, or where people have `personal` doors.
 
     Without `prometheus`, which the catalog has as well, the days of workloads are those that the hub stored.
-    `signs_traces`: browsers fetch traces from
+    `opened` tells how far what `fleetprof ui PATH…` was given is. `signs_traces`: browsers fetch traces from
     the store itself, where that signs addresses.
     """
 
@@ -60,6 +62,7 @@ class Service:
     personal: PersonalCaptures | None = None
     prometheus: Prometheus | None = None
     signs_traces: bool = False
+    opened: Callable[[], OpenedPage] | None = None
 
     def find_captures(self, request: Request, viewer: Viewer) -> CaptureRequests | None:
         """The door to captures for this person."""

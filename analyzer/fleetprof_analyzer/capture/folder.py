@@ -21,6 +21,7 @@ from fleetprof_analyzer.assembly.report import assemble
 from fleetprof_analyzer.capture.cpu_limit import allowed_cpu_s, limit_cpu
 from fleetprof_analyzer.capture.memory import free_share, limits_within
 from fleetprof_analyzer.capture.stored_capture import read_samples
+from fleetprof_analyzer.capture.timeline_files import RankTimeline
 from fleetprof_analyzer.capture.workers import work_in_processes
 from fleetprof_analyzer.rank.identity import identify, tell_jobs_apart
 from fleetprof_analyzer.rank.iterations import RecordingTerms
@@ -104,33 +105,43 @@ def summarise_directory(
         raise NothingToAnalyze(
             f"no *.json or *.json.gz below {root}: give the folder that holds the traces of all ranks"
         )
-    jobs = min(jobs, len(files), 1 + sum(_expected_bytes(file) for file, _ in files) // LEAST_BYTES)
+    jobs = count_jobs([file for file, _ in files], jobs)
     memory_bytes = free_share(jobs)
-    pieces = [_Piece(file, source, tuple(kernel_classes), iteration_range, memory_bytes) for file, source in files]
+    pieces = [Piece(file, source, tuple(kernel_classes), iteration_range, memory_bytes) for file, source in files]
     summaries: dict[int, RankSummary] = {}
-    for number, summary in work_in_processes(_summarise_piece, pieces, jobs, memory_bytes):
+    for number, summary in work_in_processes(summarise_piece, pieces, jobs, memory_bytes):
         source = pieces[number].source
-        summaries[number] = _of_killed(source) if summary is None else summary
+        summaries[number] = summary_of_killed(source) if summary is None else summary
         if progress is not None:
             progress(len(summaries), len(files), source)
     return [summaries[number] for number in range(len(files))]
 
 
 @dataclass(frozen=True)
-class _Piece:
+class Piece:
+    """One trace to read; `timeline` is the file that its timeline goes to, None for none."""
+
     file: Path
     source: str
     kernel_classes: tuple[KernelClass, ...]
     iteration_range: str
     memory_bytes: int | None
+    timeline: Path | None = None
 
 
-def _summarise_piece(piece: _Piece) -> RankSummary:
+def count_jobs(files: Sequence[Path], jobs: int) -> int:
+    """How many of `jobs` processes are worth their start."""
+    return min(jobs, len(files), 1 + sum(_expected_bytes(file) for file in files) // LEAST_BYTES)
+
+
+def summarise_piece(piece: Piece) -> RankSummary:
+    """The summary of one trace, and its timeline in a file where that is asked for."""
     problems = Problems()
     beside = piece.file.with_name("samples.json.gz")
     is_ours = piece.file.name == "trace.json.gz" and beside.is_file()
     samples = read_samples(lambda: beside.open("rb"), problems) if is_ours else None
-    return summarise_file(
+    found: list[TraceFindings] = []
+    summary = summarise_file(
         lambda: piece.file.open("rb"),
         piece.source,
         samples=samples,
@@ -139,10 +150,17 @@ def _summarise_piece(piece: _Piece) -> RankSummary:
         problems=problems,
         trace_bytes=_size(piece.file),
         limits=limits_within(piece.memory_bytes),
+        show=None if piece.timeline is None else found.append,
     )
+    if piece.timeline is not None and found:
+        timeline = RankTimeline(summary.rank_number or 0)
+        timeline.make(found[0])
+        timeline.keep(piece.timeline)
+    return summary
 
 
-def _of_killed(source: str) -> RankSummary:
+def summary_of_killed(source: str) -> RankSummary:
+    """What is told of a trace whose reader was killed."""
     problems = Problems()
     problems.add(
         ProblemKind.REFUSED, "the process that read it was killed; as a rule it needs more memory than there is"

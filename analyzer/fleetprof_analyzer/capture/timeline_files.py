@@ -9,6 +9,7 @@ does not answer.
 import logging
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from fleetprof_api import keys
@@ -37,6 +38,11 @@ class RankTimeline:
             self._data = write_rank(found, self._rank)
         except Exception:
             log.exception("no timeline of rank %d", self._rank)
+
+    def keep(self, path: Path) -> None:
+        """Writes what was made into a file, if anything was."""
+        if self._data:
+            path.write_bytes(self._data)
 
     def write(self, store: Store, namespace: str, uid: str) -> None:
         """Writes what was made, if anything was."""

@@ -41,7 +41,7 @@ class Page:
 
 def open_page(log: Path, before: str = "") -> Page:
     """Signs in with the address in a command's output, the one that stands behind the words `before`."""
-    address = re.compile(before + r"(http://127\.0\.0\.1:(\d+))/#token=(\S+)")
+    address = re.compile(before + r"(http://127\.0\.0\.1:(\d+))/\w*#token=(\S+)")
     found = wait_until(lambda: address.search(log.read_text()), "the address")
     base, port, token = found[1], int(found[2]), found[3]
     headers = {"Origin": base, "X-Fleetprof-Request": "1"}
@@ -183,3 +183,40 @@ def test_the_token_is_on_no_command_line_and_in_no_file_of_others(
     assert 'content="0; url=http://127.0.0.1:8770/#token=a&amp;b&lt;c"' in page.read_text()
     forget_page(state.path)
     assert not page.exists()
+
+
+TRACES = Path(__file__).parents[2] / "data/traces"
+
+
+def test_traces_and_folders_are_analyzed_and_shown_with_progress(start: Start, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    process = start("ui", str(TRACES / "late_rank"), str(empty), "--port", "0", "--no-open", log="ui.log")
+    page = open_page(tmp_path / "ui.log", "what you opened, for you alone: ")
+    opened = wait_until(
+        lambda: found if (found := page.client.get("/opened").json())["finished"] else None, "the end of the analysis"
+    )
+    one, other = opened["items"]
+    assert (one["what"], one["count"], one["total"], one["problem"]) == ("late_rank", 4, 4, "")
+    assert "give the folder that holds the traces" in other["problem"]
+    (capture,) = one["captures"]
+    report = page.client.get(f"/reports/{capture['namespace']}/{capture['uid']}").json()
+    assert (report["title"], report["has_timeline"], report["facts"]["rank_count"]) == ("late_rank", True, 4)
+    assert "analyzed 4 traces in " in (tmp_path / "ui.log").read_text()
+    page.client.close()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["ui", str(TRACES), "--store", "/tmp/elsewhere"], "traces to open, or a store; not both"),
+        (["analyze", str(TRACES / "late_rank"), "--open", "-o", "html"], "--open shows the report in the browser"),
+    ],
+)
+def test_what_cannot_be_opened_together_is_refused(
+    fleetprof: Callable[..., Finished], words: list[str], sentence: str
+) -> None:
+    refused = fleetprof(*words)
+    assert (refused.returncode, sentence in refused.stderr) == (2, True)

@@ -6,6 +6,7 @@ import { FleetPage } from "@/fleet/FleetPage";
 import { readFleetSearch } from "@/fleet/search";
 import { Shell } from "@/parts/Shell";
 import { Empty, Failed } from "@/parts/States";
+import { OpenedPage } from "@/opened/OpenedPage";
 import { PoliciesPage } from "@/policies/PoliciesPage";
 import { PolicyPage } from "@/policies/PolicyPage";
 import { WhoamiPage } from "@/person/WhoamiPage";
@@ -65,6 +66,7 @@ const timeline = createRoute({
 const diff = createRoute({ getParentRoute: () => root, path: "/diff", validateSearch: readDiffSearch, component: DiffPage });
 const policies = createRoute({ getParentRoute: () => root, path: "/policies", component: PoliciesPage });
 const policy = createRoute({ getParentRoute: () => root, path: "/policies/$namespace/$name", component: PolicyPage });
+const opened = createRoute({ getParentRoute: () => root, path: "/opened", component: OpenedPage });
 const whoami = createRoute({ getParentRoute: () => root, path: "/whoami", component: WhoamiPage });
 
 /** Parameters are texts, as the service's are: no quotes, no JSON. */
@@ -77,7 +79,7 @@ function stringifySearch(search: Record<string, unknown>): string {
 
 export function makeRouter() {
   return createRouter({
-    routeTree: root.addChildren([home, fleet, workload, requests, request, report, timeline, diff, policies, policy, whoami]),
+    routeTree: root.addChildren([home, fleet, workload, requests, request, report, timeline, diff, policies, policy, opened, whoami]),
     parseSearch,
     stringifySearch,
     scrollRestoration: true,

@@ -22,8 +22,9 @@ from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.report.report import Report, write_report
 
 from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.local.web_ui.foreground import serve_opened
 from fleetprof_cli.messages import Failure, say
-from fleetprof_cli.options import output_option
+from fleetprof_cli.options import count_processors, output_option, state_option
 from fleetprof_cli.ranges import IntegerRange
 from fleetprof_cli.reports.tables import export_tables, tables_option
 from fleetprof_cli.reports.trace_window import read_wanted, window_options, write_cut
@@ -31,11 +32,6 @@ from fleetprof_cli.terminal.reading_progress import show_reading
 from fleetprof_cli.terminal.reports import print_json, print_report
 
 _MOST_PATHS: Final = 4
-
-
-def _processors() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @click.command("analyze")
@@ -62,12 +58,16 @@ def _processors() -> int:
     "--jobs",
     metavar="N",
     type=IntegerRange(min=1),
-    default=_processors,
+    default=count_processors,
     show_default="as many as processors",
     help="Processes that read traces.",
 )
+@click.option(
+    "--open", "opens", is_flag=True, help="Show report and timeline in the browser, as `fleetprof ui PATH` does."
+)
 @tables_option
 @window_options
+@state_option
 @click.pass_context
 def command(
     context: click.Context,
@@ -79,11 +79,20 @@ def command(
     classes: Path | None,
     iteration_range: str,
     jobs: int,
+    opens: bool,
     tables: Path | None,
     **_: Any,
 ) -> None:
     """Analyse traces that you already have: one folder, or the files of one job (*.json, *.json.gz)."""
     wanted = read_wanted(context, "output", "tables")
+    if opens:
+        if wanted is not None or out is not None or tables is not None or classes is not None or output != "text":
+            raise Failure(
+                "--open shows the report in the browser: leave out --out, -o, --tables, --classes and --trace-window",
+                code=ExitCode.INVALID,
+            )
+        serve_opened(context.obj, paths, iteration_range=iteration_range, jobs=jobs, opens_browser=True)
+        return
     kernel_classes = () if classes is None else _read_classes(classes)
     keep_freed_memory()
     try:

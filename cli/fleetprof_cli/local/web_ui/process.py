@@ -29,6 +29,8 @@ from fleetprof_cli.store_location import StoreLocation, open_store
 if TYPE_CHECKING:
     from fleetprof_webui.local import LocalSite
 
+    from fleetprof_cli.local.web_ui.opening import Opening
+
 _STARTS_WITHIN_S: Final = 60.0
 _ENDS_WITHIN_S: Final = 10.0
 _LOOK_AT_DIRECTORY_S: Final = 2.0
@@ -45,11 +47,17 @@ def catalog_url(state: StateDirectory, location: StoreLocation) -> str:
 
 @asynccontextmanager
 async def serve_web_ui(
-    state: StateDirectory, location: StoreLocation, *, catalog: str, port: int | None, announce: Callable[[str], None]
+    state: StateDirectory,
+    location: StoreLocation,
+    *,
+    catalog: str,
+    port: int | None,
+    announce: Callable[[str], None],
+    opening: "Opening | None" = None,
 ) -> "AsyncIterator[LocalSite]":
     """The web UI over a store until the block ends; captures are asked of the hub that writes to it.
 
-    `announce` is given each further address that signs in. Raises Failure.
+    `announce` is given each further address that signs in; `opening` is what is read into the store. Raises Failure.
     """
     from fleetprof_webui.catalog.database import CatalogUnusable
     from fleetprof_webui.local import serve_locally
@@ -60,7 +68,13 @@ async def serve_web_ui(
     look_every_s = _LOOK_AT_DIRECTORY_S if location.directory else _LOOK_AT_BUCKET_S
     try:
         async with serve_locally(
-            open_store(location), catalog, port=port, captures=door, look_every_s=look_every_s, announce=announce
+            open_store(location),
+            catalog,
+            port=port,
+            captures=door,
+            look_every_s=look_every_s,
+            announce=announce,
+            opened=None if opening is None else opening.page,
         ) as site:
             yield site
     except CatalogUnusable as error:

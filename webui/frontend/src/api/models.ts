@@ -53,3 +53,5 @@ export type OperatorLaunches = Schemas["OperatorLaunches"];
 export type SamplePage = Schemas["SamplePage"];
 export type SampleSeries = Schemas["SampleSeries"];
 export type Diff = Schemas["Diff"];
+export type OpenedPage = Schemas["OpenedPage"];
+export type Opened = Schemas["Opened"];

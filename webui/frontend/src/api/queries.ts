@@ -25,6 +25,12 @@ function pages<Page extends { next: string | null }>(route: string, params: Para
 export const fleetQuery = (params: Params) => pages<models.FleetPage>("/fleet", params, 3 * LIVE_MS);
 export const requestsQuery = (params: Params) => pages<models.RequestPage>("/requests", params, LIVE_MS);
 
+export const openedQuery = queryOptions({
+  queryKey: ["opened"],
+  queryFn: ({ signal }) => getJson<models.OpenedPage>("/opened", signal),
+  refetchInterval: ({ state }) => (state.data?.finished ? false : 300),
+});
+
 export const workloadQuery = (namespace: string, kind: string, name: string) =>
   pages<models.WorkloadPage>(path("fleet", namespace, kind || "-", name), {}, 3 * LIVE_MS);
 
