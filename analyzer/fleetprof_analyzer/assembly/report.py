@@ -26,6 +26,7 @@ from fleetprof_api.report.start_skew import RankStart, StartSkew
 
 from fleetprof_analyzer.assembly.bounds import bound_report
 from fleetprof_analyzer.assembly.sections import ReportSections
+from fleetprof_analyzer.findings.examples import give_examples
 from fleetprof_analyzer.findings.registry import find_findings
 from fleetprof_analyzer.job.cost import measure_cost
 from fleetprof_analyzer.job.device_waits import name_device_waits
@@ -125,7 +126,7 @@ def assemble(
         report,
         findings=find(
             "findings",
-            lambda: find_findings(report, gain, device),
+            lambda: give_examples(find_findings(report, gain, device), report.ranks),
         ).otherwise([]),
         whole_traces=find("whole traces", lambda: choose_whole_traces(ranks, suspects)).otherwise([]),
         problems=[

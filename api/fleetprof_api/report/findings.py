@@ -13,6 +13,14 @@ from fleetprof_api.report.code_place import PlaceInCode
 PartOfTime = Literal["idle", "host", "communication", "copies", "iterations", "cores", "ranks", "memory", "compute", ""]
 
 
+class Example(msgspec.Struct, kw_only=True, frozen=True):
+    """A place in time: a span on one rank, on the clock of its trace as `Iteration.start_ns` is."""
+
+    rank: int
+    start_ns: int
+    duration_ns: Annotated[int, Meta(ge=0)]
+
+
 class Finding(msgspec.Struct, kw_only=True, frozen=True):
     """One thing that costs the job time, with the evidence. Rules: docs/measures.md#findings."""
 
@@ -35,3 +43,9 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
         ),
     ] = ""
     place: Annotated[PlaceInCode | None, Meta(description="line of code that most of it is at; null: not known")] = None
+    example: Annotated[
+        Example | None,
+        Meta(
+            description="where it is best seen: a gap of its cause, else the iteration with most of it; null: not known"
+        ),
+    ] = None

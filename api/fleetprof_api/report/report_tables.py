@@ -210,6 +210,10 @@ class IdlePlace(msgspec.Struct, kw_only=True, frozen=True):
     kind: Annotated[str, Meta(description="kind of the finding that it is a part of")]
     time_ns: Annotated[int, Meta(description="idle time of that cause in these gaps", ge=0)]
     count: Annotated[int, Meta(description="these gaps", ge=0)]
+    start_ns: Annotated[
+        int | None, Meta(description="where the longest of them begins, as `Iteration.start_ns`; null in older reports")
+    ] = None
+    duration_ns: Annotated[int, Meta(description="its length", ge=0)] = 0
     after_work: Annotated[str, Meta(description="device work that ends where the gap begins; empty: none")] = ""
     after_stream: Annotated[str, Meta(description="the stream of that work")] = ""
     before_work: Annotated[str, Meta(description="device work that ends the gap")] = ""

@@ -1,4 +1,5 @@
 // What is worth doing, the largest gain first, each with a way to its evidence.
+import { Link } from "@tanstack/react-router";
 import type { Finding, ReportPage } from "@/api/models";
 import { ShareBar } from "@/charts/ShareBar";
 import { Name } from "@/parts/Name";
@@ -20,7 +21,7 @@ export function Findings({ report, view }: { report: ReportPage; view: ReportVie
           {report.findings.map((finding, index) => (
             // oxlint-disable-next-line react/no-array-index-key
             <li key={`${finding.kind}-${index}`}>
-              <Row finding={finding} view={view} />
+              <Row finding={finding} report={report} view={view} />
             </li>
           ))}
         </ol>
@@ -29,7 +30,10 @@ export function Findings({ report, view }: { report: ReportPage; view: ReportVie
   );
 }
 
-function Row({ finding, view }: { finding: Finding; view: ReportView }) {
+/** A number of JavaScript keeps a time of Unix to 256 ns, less than a pixel of any view of it. */
+const placeOf = ({ rank, start_ns: start, duration_ns: duration }: NonNullable<Finding["example"]>) => `${rank}:${BigInt(Math.round(start))}:${duration}`;
+
+function Row({ finding, report, view }: { finding: Finding; report: ReportPage; view: ReportView }) {
   const evidence = evidenceOf(finding.measure || finding.kind);
   const [rank] = finding.ranks;
   return (
@@ -48,6 +52,11 @@ function Row({ finding, view }: { finding: Finding; view: ReportView }) {
           <a href={`#${evidence.id}`} onClick={() => rank !== undefined && view.change({ rank })}>
             See {evidence.name}
           </a>
+          {finding.example && report.has_timeline && (
+            <Link to="/reports/$namespace/$uid/timeline" params={{ namespace: view.namespace, uid: view.uid }} search={{ at: placeOf(finding.example) }}>
+              An example in the timeline
+            </Link>
+          )}
           {finding.value_ns != null && <span>{formatDuration(finding.value_ns)} over all ranks</span>}
           {finding.ranks.length > 0 && <span>most on rank {finding.ranks.join(", ")}</span>}
           {finding.place && <Place place={finding.place} />}

@@ -6,14 +6,15 @@ import { path } from "@/api/client";
 import type { ReportPage } from "@/api/models";
 import { reportQuery } from "@/api/queries";
 import { Name } from "@/parts/Name";
-import { MOST_CHARACTERS, nameUnreadable, readState, Timeline, type SampledLine, type TimelineState } from "@/timeline";
+import { MOST_CHARACTERS, nameUnreadable, readGoal, readState, stateOf, Timeline, type SampledLine, type TimelineState } from "@/timeline";
 import { Place } from "./Place";
 
 export default function TimelinePage() {
   const { namespace, uid } = useParams({ from: "/reports/$namespace/$uid/timeline" });
-  const { view } = useSearch({ from: "/reports/$namespace/$uid/timeline" });
+  const { view, at, find, rank } = useSearch({ from: "/reports/$namespace/$uid/timeline" });
   const navigate = useNavigate({ from: "/reports/$namespace/$uid/timeline" });
-  const state = useMemo(() => readState(parse(view)), [view]);
+  const goal = useMemo(() => (view ? null : readGoal(at, find, rank)), [view, at, find, rank]);
+  const state = useMemo(() => (goal ? stateOf(goal) : readState(parse(view))), [view, goal]);
   // Of the address that was opened: the page writes those that follow.
   const [unreadable] = useState(() => (view ? nameUnreadable(parse(view), state) : ""));
   const { data: report } = useQuery(reportQuery(namespace, uid));
@@ -49,7 +50,7 @@ export default function TimelinePage() {
         )}
       </p>
       {unreadable && <p role="status">The address was read but for this: {unreadable}.</p>}
-      <Timeline source={`${path("reports", namespace, uid, "timeline")}/`} state={state} onStateChange={change} sampled={sampled} report={path("reports", namespace, uid)} />
+      <Timeline source={`${path("reports", namespace, uid, "timeline")}/`} state={state} goal={goal} onStateChange={change} sampled={sampled} report={path("reports", namespace, uid)} />
     </div>
   );
 }

@@ -17,8 +17,14 @@ export const readReportSearch = (search: Record<string, unknown>): ReportSearch 
 
 const timeline = v.object({
   view: v.fallback(v.optional(v.string()), undefined),
+  at: v.fallback(v.optional(v.pipe(v.string(), v.regex(/^\d{1,7}:-?\d{1,20}:\d{1,18}$/))), undefined),
+  find: v.fallback(v.optional(v.string()), undefined),
+  rank: v.fallback(v.optional(v.pipe(v.string(), v.regex(/^\d{1,7}$/))), undefined),
 });
-/** The timeline's address has one parameter: its state, as JSON. */
+/**
+ * The timeline's address has its state, as JSON. One that leads to a place has, before there is a state, that place: `at` is
+ * RANK:START:DURATION, ns on the clock of the rank's trace; or `find`, a part of names to look for, with a `rank`.
+ */
 export const readTimelineSearch = (search: Record<string, unknown>) => v.parse(timeline, search);
 
 /** What every section of a report needs: which report, what its address says, and how to change that. */

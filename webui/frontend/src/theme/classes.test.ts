@@ -33,7 +33,7 @@ test("idle time of a rank without a device has no cause but is time without an o
 });
 
 test.each([
-  ["idle_ns.data_loading", "idle", "--data-loading"],
+  ["totals.idle_ns.data_loading", "idle", "--data-loading"],
   ["idle_ns.host", "host", "--host"],
   ["idle_ns.waiting", "idle", "--idle"],
   ["time_ns.exposed_communication", "communication", "--communication"],

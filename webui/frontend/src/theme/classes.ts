@@ -42,7 +42,7 @@ export const STAGE_CLASSES: Readonly<Record<string, string>> = {
 
 /** The color of what a finding is about: the class of time that would shrink. */
 export function colorOfFinding(measure: string, part: string): string {
-  const cause = /^idle_ns\.(\w+)/.exec(measure)?.[1] ?? "";
+  const cause = /idle_ns\.(\w+)/.exec(measure)?.[1] ?? "";
   const shown = (IDLE_CAUSES as Record<string, string>)[cause];
   const id = shown ? `idle_${shown}` : PART_CLASSES[part];
   return TIME_CLASSES.find((one) => one.id === id)?.color ?? "--compute";

@@ -16,6 +16,7 @@ import { Engine, type Hit } from "./engine";
 import type { RankHeader } from "./format/rank";
 import { goToEvent, goToNext } from "./finding";
 import { focusOf } from "./focus";
+import { goTo, type Goal } from "./goal";
 import { commandOf, isMeant } from "./keyboard";
 import { describeFleet, fullRanks, heightOf, suggestRank } from "./layout/bands";
 import { Arguments } from "./panels/Arguments";
@@ -38,6 +39,8 @@ import { TimelineStore } from "./worker/store";
 interface Props {
   source: string;
   state: TimelineState;
+  /** Where to go as soon as its rank is here; null once the address has a state. */
+  goal: Goal | null;
   onStateChange: (state: TimelineState, isStep: boolean) => void;
   sampled: readonly SampledLine[];
   report: string;
@@ -45,7 +48,7 @@ interface Props {
 
 const LEAST_HEIGHT = 200;
 
-export function Timeline({ source, state, onStateChange, sampled, report }: Props) {
+export function Timeline({ source, state, goal, onStateChange, sampled, report }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const scroll = useRef<HTMLDivElement>(null);
   const searchField = useRef<HTMLInputElement>(null);
@@ -64,7 +67,14 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
   const [everywhere, setEverywhere] = useState(readEverywhere);
   const [answers, setAnswers] = useState(0);
   const theme = useTheme();
-  latestOnStateChange.current = onStateChange;
+  // The way to a goal is no step: Back leads past it.
+  latestOnStateChange.current = (next, isStep) => onStateChange(next, isStep && goal === null);
+  const reached = useRef<Goal | null>(null);
+
+  const tell = (work: Promise<void>) => {
+    setMessage("");
+    work.catch((error: unknown) => setMessage(error instanceof Error ? error.message : String(error)));
+  };
 
   useEffect(() => {
     const made = new TimelineStore(source, () => {
@@ -143,6 +153,17 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
     return findCollectives(header, [...coarse, ...near].flatMap(({ rank, level, tile }) => store.tile(rank, level, tile) ?? []));
     // oxlint-disable-next-line react/exhaustive-deps
   }, [header, focus, store, answers, detail]);
+  const target = goal ? goal.rank ?? (fleet && suggestRank(fleet.header)) : undefined;
+  const targetHeader = target === undefined ? undefined : store?.rank(target)?.value;
+  useEffect(() => {
+    if (!goal || !drawing || !store || target === undefined || reached.current === goal) return;
+    if (!drawing.state.open.includes(target)) drawing.change({ open: [target] }, true);
+    if (!targetHeader || !drawing.scene?.ranks.has(target)) return;
+    reached.current = goal;
+    tell(goTo(drawing, store, target, targetHeader, goal).then(setMessage));
+    // The scene that has the rank comes with an answer of the store or a picture after it.
+    // oxlint-disable-next-line react/exhaustive-deps
+  }, [goal, drawing, store, target, targetHeader, answers, settled, height]);
   const press = useEffectEvent((event: KeyboardEvent) => {
     const command = commandOf(event);
     if (!command || !engine.current || event.defaultPrevented || keysOpen) return;
@@ -183,10 +204,6 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
     }));
     const title = `ranks ${parts.map(({ rank }) => rank).join(", ")}`;
     await openInPerfetto(async () => (await store!.cut(parts)).buffer, title, "timeline.json");
-  };
-  const tell = (work: Promise<void>) => {
-    setMessage("");
-    work.catch((error: unknown) => setMessage(error instanceof Error ? error.message : String(error)));
   };
   const chosen = state.chosen && engine.current?.scene?.ranks.get(state.chosen.rank);
   const chosenOne = state.chosen && chosen?.lanes[state.chosen.lane]?.find((one) => one.start === state.chosen!.start);
@@ -265,10 +282,15 @@ export function Timeline({ source, state, onStateChange, sampled, report }: Prop
           storeEverywhere(next);
         }}
       />
-      <div aria-live="polite" className="timeline-chosen">
-        {chosen && chosenOne && state.chosen && (
-          <Details rank={state.chosen.rank} scene={chosen} lane={state.chosen.lane} rectangle={chosenOne} />
-        )}
+      {chosen && chosenOne && state.chosen && (
+        <aside className="timeline-chosen" aria-label="Chosen event" aria-live="polite">
+          <button type="button" className="small" onClick={() => change({ chosen: null })}>
+            Close
+          </button>
+          <Details rank={state.chosen.rank} scene={chosen} lane={state.chosen.lane} rectangle={chosenOne} whole />
+        </aside>
+      )}
+      <div aria-live="polite" className="timeline-notes">
         {message && <p role="alert">{message}</p>}
         {problem !== undefined && <p>Rank {focus} has no events here: {problem}</p>}
         {tree?.problem !== undefined && <p>The list of what rank {focus} ran is missing: {tree.problem}</p>}

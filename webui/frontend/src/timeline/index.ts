@@ -2,4 +2,5 @@
 
 export { Timeline } from "./Timeline";
 export { MOST_CHARACTERS, nameUnreadable, readState, WHOLE, type TimelineState } from "./state";
+export { readGoal, stateOf, type Goal } from "./goal";
 export type { SampledLine } from "./search";

@@ -75,6 +75,8 @@ def _find_place(
         kind=one.kind,
         time_ns=int(time_ns.sum()),
         count=len(time_ns),
+        start_ns=int(gaps.begin_ns[longest]),
+        duration_ns=int(gaps.end_ns[longest] - gaps.begin_ns[longest]),
         after_work=ended[0],
         after_stream=ended[1],
         before_work=began[0],

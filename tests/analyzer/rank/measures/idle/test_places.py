@@ -55,6 +55,7 @@ def test_python_between_operators() -> None:
     assert place == IdlePlace(
         kind="python", time_ns=280 * US, count=1, after_work="gemm", after_stream="7", before_work="relu",
         before_stream="9", operator="aten::clamp_min", after="aten::linear", before="aten::relu_",
+        start_ns=BEGIN_NS + 100 * US, duration_ns=310 * US,
     )  # fmt: skip
 
 
@@ -63,7 +64,7 @@ def test_a_trace_without_operators_still_names_the_work_at_both_ends() -> None:
     events = [gpu("gemm", 0, 100, 1), gpu("nccl", 400, 500, 2, stream=20), launch(-20, 1), launch(-10, 2)]
     assert find(events) == [
         IdlePlace(kind="waiting", time_ns=300 * US, count=1, after_work="gemm", after_stream="7", before_work="nccl",
-                  before_stream="20")
+                  before_stream="20", start_ns=BEGIN_NS + 100 * US, duration_ns=300 * US)
     ]  # fmt: skip
 
 

@@ -1,8 +1,9 @@
 // One kernel's launches by rank or by stream: numbers and a box plot of each on a common scale.
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
 import type { KernelPart, KernelSpread as Spread } from "@/api/models";
-import { kernelSpreadQuery } from "@/api/queries";
+import { kernelSpreadQuery, reportQuery } from "@/api/queries";
 import { BoxPlot } from "@/charts/BoxPlots";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Name } from "@/parts/Name";
@@ -11,6 +12,9 @@ import { formatDuration } from "@/units/durations";
 import { formatCount, plural } from "@/units/quantities";
 import { formatDeviations, isFar, type Sides } from "./kernelOutliers";
 import type { ReportView } from "../search";
+
+/** Characters of a name that are searched: the report cuts long names behind them. */
+const SOUGHT = 100;
 
 interface Props {
   view: ReportView;
@@ -25,6 +29,7 @@ export function KernelSpread({ view, kernel, sides, sigma }: Props) {
   const cut = kernel.indexOf(" ");
   const [workClass, name] = [kernel.slice(0, cut), kernel.slice(cut + 1)];
   const query = useQuery(kernelSpreadQuery(view.namespace, view.uid, name, workClass));
+  const { data: report } = useQuery(reportQuery(view.namespace, view.uid));
   const there = query.data !== undefined;
   useEffect(() => {
     if (there) place.current?.scrollIntoView({ block: "nearest" });
@@ -35,6 +40,15 @@ export function KernelSpread({ view, kernel, sides, sigma }: Props) {
         <h3>
           <Name text={name} most={120} code />
         </h3>
+        {report?.has_timeline && (
+          <Link
+            to="/reports/$namespace/$uid/timeline"
+            params={{ namespace: view.namespace, uid: view.uid }}
+            search={{ find: name.slice(0, SOUGHT), rank: view.search.rank === undefined ? undefined : String(view.search.rank) }}
+          >
+            An example in the timeline
+          </Link>
+        )}
         <button type="button" className="small" onClick={() => view.change({ kernel: undefined })}>
           Close
         </button>

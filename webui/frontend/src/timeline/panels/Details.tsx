@@ -1,10 +1,10 @@
 /** What is under the pointer or chosen, in words: the whole name, when, how long, how many it stands for, its launch. */
 
 import { Name } from "@/parts/Name";
-import { formatDuration } from "@/units/durations";
+import { formatAxisTime, formatDuration } from "@/units/durations";
 import { className } from "../draw/classes";
 import { trackLabel } from "../layout/bands";
-import { launchedBy, sumLaunched } from "../layout/launches";
+import { launchedBy, launchersOf, sumLaunched } from "../layout/launches";
 import type { Rectangle } from "../layout/rectangles";
 import type { RankScene } from "../layout/scene";
 import { countNamed } from "../search";
@@ -14,11 +14,13 @@ interface Props {
   scene: RankScene;
   lane: number;
   rectangle: Rectangle;
+  /** Also what stands nowhere else: the whole name, when it begins, what launched it. */
+  whole?: boolean;
 }
 
 const MOST_LAUNCHED = 6;
 
-export function Details({ rank, scene, lane, rectangle: one }: Props) {
+export function Details({ rank, scene, lane, rectangle: one, whole = false }: Props) {
   const { header } = scene;
   const cls = header.classes[header.names.cls[one.name]!]!;
   const launch = one.tile.launch?.[one.row] ?? Number.NaN;
@@ -29,7 +31,7 @@ export function Details({ rank, scene, lane, rectangle: one }: Props) {
     <>
       <p>
         <strong>
-          <Name text={header.names.text[one.name]!} most={240} />
+          <Name text={header.names.text[one.name]!} most={whole ? 2000 : 240} />
         </strong>
       </p>
       <p>
@@ -42,6 +44,12 @@ export function Details({ rank, scene, lane, rectangle: one }: Props) {
         {formatDuration(header.names.total_ns[one.name]!)} together
         {Number.isNaN(launch) ? "" : ` · launched ${formatDuration(one.start - launch)} before it began`}
       </p>
+      {whole && (
+        <p>
+          begins at {formatAxisTime(one.start + scene.offset, 1000)}, ends at {formatAxisTime(one.start + one.duration + scene.offset, 1000)} of the timeline
+        </p>
+      )}
+      {whole && <Launcher scene={scene} rectangle={one} />}
       <Launches scene={scene} lane={lane} rectangle={one} />
       {one.count > 1 && (
         <p>
@@ -53,8 +61,27 @@ export function Details({ rank, scene, lane, rectangle: one }: Props) {
   );
 }
 
+/** The operators in view that were under way when an event was launched, the outermost first. */
+function Launcher({ scene, rectangle }: Pick<Props, "scene" | "rectangle">) {
+  const found = launchersOf(scene, rectangle);
+  if (found.length === 0) return null;
+  const { short, text } = scene.header.names;
+  return (
+    <p>
+      launched by{" "}
+      {found.map((name, at) => (
+        // oxlint-disable-next-line react/no-array-index-key
+        <span key={at}>
+          {at > 0 && " › "}
+          <Name text={short[name] || text[name]!} most={80} />
+        </span>
+      ))}
+    </p>
+  );
+}
+
 /** What an event of the host launches on the device, as far as it is in view. */
-function Launches({ scene, lane, rectangle }: Omit<Props, "rank">) {
+function Launches({ scene, lane, rectangle }: Pick<Props, "scene" | "lane" | "rectangle">) {
   const launched = launchedBy(scene, lane, rectangle);
   if (launched.length === 0) return null;
   const sums = sumLaunched(launched);
