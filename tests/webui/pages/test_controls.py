@@ -141,7 +141,8 @@ def follow_links(page: Page, followed: set[str]) -> None:
         elif href.startswith("/") and (place := href.partition("#")[0]) not in followed:
             followed.add(place)
             # A timeline's twin are its files, of which the fleet's is the first.
-            twin = f"{place}/fleet.bin" if place.endswith("/timeline") else place
+            page_of = place.partition("?")[0]
+            twin = f"{page_of}/fleet.bin" if page_of.endswith("/timeline") else place
             answered = page.request.get(twin, headers={"Accept": "application/json"})
             assert answered.ok, f"{href} on {page.url}: {answered.status}"
 

@@ -129,7 +129,7 @@ function columns(whole: number, sigma: number, sides: Sides, chosen: string | un
       sortable: true,
       cell: ({ statistics: { name, work_class } }) => {
         const key = `${work_class} ${name}`;
-        const dot = <span className="dot" style={{ background: `var(${COLORS[work_class]})` }} title={work_class} />;
+        const dot = <span className="dot" style={{ background: `var(${COLORS[work_class]})` }} title={work_class} aria-hidden="true" />;
         if (name === OTHER) return <>{dot} {name}</>;
         return (
           <button type="button" className="row-button" aria-expanded={key === chosen} onClick={() => change({ kernel: key === chosen ? undefined : key })}>
