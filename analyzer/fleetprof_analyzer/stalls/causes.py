@@ -15,7 +15,7 @@ from fleetprof_analyzer.stalls.ranks import StalledRank, is_library
 class StallCause:
     """`says` follows "it" or "each"; `fits` tells whether a rank's evidence is this cause's.
 
-    `may_go_on`: a healthy job looks alike while it works for long.
+    `may_go_on`: a healthy job may look alike while it works for long.
     """
 
     name: str
@@ -146,12 +146,14 @@ CAUSES: Final[Sequence[StallCause]] = (
         says="is somewhere else",
         advice="look at its stack below",
         fits=lambda rank: bool(rank.frames),
+        may_go_on=True,
     ),
     StallCause(
         name="silent",
         says="does not answer",
         advice="look at the process on its node: it may be stopped, or its interpreter be held (py-spy dump --native)",
         fits=lambda rank: True,
+        may_go_on=True,
     ),
 )
 

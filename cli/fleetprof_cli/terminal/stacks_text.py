@@ -27,6 +27,8 @@ def print_stacks(
     click.echo(make_printable(verdict.sentence))
     if verdict.stands_ns and verdict.cause != JobCause.MOVES:
         click.echo(f"The latest step of any rank ended {verdict.stands_ns / 1e9:.0f} s ago.")
+    if verdict.may_go_on and verdict.cause != JobCause.MOVES:
+        click.echo("This may be work that takes long: nothing here proves that the job hangs.")
     click.echo(f"Next: {make_printable(verdict.advice)}")
     for group in verdict.groups:
         shown = ", ".join(map(str, group.ranks[:_MOST_RANKS]))

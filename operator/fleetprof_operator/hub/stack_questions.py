@@ -19,6 +19,7 @@ from fleetprof_operator.hub.sidecars.sidecar_registry import SidecarRecord, Side
 from fleetprof_operator.hub.submission import CaptureRefused, make_uid
 
 PATIENCE_S: Final = 3.0
+PATIENCE_PER_PROCESS_S: Final = 1e-3  # to read what comes
 MOST_QUESTIONS: Final = 4  # at once
 MOST_BYTES: Final = 32 << 20  # of all answers to one question
 _MOST_FRAMES: Final = 100  # of a main thread whose answer is larger than its share
@@ -70,7 +71,7 @@ class StackQuestions:
                 if record.link is not None:
                     record.link.send(pb.HubMessage(read_stacks=pb.ReadStacks(question=uid)))
             try:
-                async with asyncio.timeout(PATIENCE_S):
+                async with asyncio.timeout(PATIENCE_S + PATIENCE_PER_PROCESS_S * len(awaited)):
                     while question.awaited or not question.answers.empty():
                         sidecar_id, process = await question.answers.get()
                         yield chosen[sidecar_id], _place(chosen[sidecar_id], process)

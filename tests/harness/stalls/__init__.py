@@ -1,0 +1,1 @@
+"""Planted stacks of jobs, with what is true of each."""
