@@ -47,6 +47,18 @@ class Window(msgspec.Struct, rename="camel"):
     warmup_iterations: int | None = None
 
 
+class Stacks(msgspec.Struct, rename="camel"):
+    """The part of Stacks that is read."""
+
+    samples: int = 0
+
+
+class Reading(msgspec.Struct, rename="camel"):
+    """The part of Reading that is read."""
+
+    stacks: Stacks = msgspec.field(default_factory=Stacks)
+
+
 class KernelClass(msgspec.Struct, rename="camel"):
     """The part of KernelClass that is read."""
 
@@ -65,6 +77,7 @@ class Spec(msgspec.Struct, rename="camel"):
 
     target: Target = msgspec.field(default_factory=Target)
     window: Window | None = None
+    capture: Reading | None = None
     collect: list[str] = []
     traces: str = ""
     analysis: Analysis | None = None

@@ -2,8 +2,8 @@
 
     python bench/hangs/many_ranks.py [--ranks N]
 
-A hub on loopback and 64 sidecars, over real gRPC streams of one connection. The answers are planted (one rank hangs, deep
-stacks), and sidecars answer at once: this is the part of the hub alone. Nothing here is a test.
+A hub on loopback and 64 sidecars, over real gRPC streams of one connection. The answers are planted (one rank hangs,
+deep stacks), and sidecars answer at once: this is the part of the hub alone. Nothing here is a test.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ STORED_REQUEST: Final = StoredKind(
     {
         "ProfileRequest": ("metadata", "spec"),
         "Metadata": ("name",),
-        "Spec": ("target", "window", "collect", "traces", "analysis"),
+        "Spec": ("target", "window", "capture", "collect", "traces", "analysis"),
         "Analysis": ("kernel_classes",),
     },
     {},

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 from fleetprof_analyzer.capture.store import analyze_capture
+from fleetprof_analyzer.stalls.verdict import judge_stall
 from fleetprof_api import keys
 from fleetprof_api.ledger import Condition, Ledger, LedgerEntry, RankState, Reason
+from fleetprof_api.stacks import ProcessStacks
+from fleetprof_api.stalls import JobStacks, StacksSample, write_job_stacks
 from fleetprof_webui.access.local import LocalAccess
 from fleetprof_webui.app import create_application
 from fleetprof_webui.catalog.catalog import Catalog
@@ -91,6 +94,20 @@ def make_ledger(namespace: str, uid: str, *, at: int = 0, ranks: int = 4, finish
 def put_ledger(store: MemoryStore, ledger: Ledger) -> None:
     """Writes ledger.json."""
     store.put(keys.ledger_key(ledger.namespace, ledger.uid), msgspec.json.encode(ledger))
+
+
+def put_stacks(store: MemoryStore, namespace: str, uid: str, ranks: Sequence[ProcessStacks], *, at: int) -> None:
+    """A request that has read these stacks."""
+    document = json.loads(request_document("hung"))
+    del document["spec"]["window"]
+    document["spec"]["capture"] = {"stacks": {"samples": 1}}
+    store.put(keys.request_key(namespace, uid), json.dumps(document).encode())
+    verdict = judge_stall(ranks)
+    ledger = make_ledger(namespace, uid, at=at, ranks=0)
+    ledger.conditions[0].message = verdict.sentence
+    put_ledger(store, ledger)
+    sample = StacksSample(at_unix_ns=BEGAN + at * SECOND, verdict=verdict, processes=list(ranks))
+    store.put(keys.stacks_key(namespace, uid), write_job_stacks(JobStacks(samples=[sample])))
 
 
 def put_capture(store: MemoryStore, namespace: str, uid: str, traces: str, *, at: int, name: str) -> None:

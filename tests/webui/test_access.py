@@ -13,7 +13,14 @@ from starlette.testclient import TestClient
 from webui.conftest import HOST, ORIGIN, WRITE, Site
 
 CLOSED = [
-    *("/fleet", "/requests", "/requests/team-a/slow", "/requests/team-a/slow/events", "/whoami"),
+    *(
+        "/fleet",
+        "/requests",
+        "/requests/team-a/slow",
+        "/requests/team-a/slow/events",
+        "/requests/team-a/slow/stacks",
+        "/whoami",
+    ),
     *("/reports/team-a/slow", "/reports/team-a/slow/files/report.json", "/reports/team-a/slow/timeline/fleet.bin"),
     "/diff?base=team-a/slow&new=team-a/healthy",
     "/telemetry/team-a/Job/llama",

@@ -11,11 +11,11 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fleetprof_api.report.diff import Diff
 
-from fleetprof_webui.models import fleet, opened, person, policies, report, requests, tables, telemetry
+from fleetprof_webui.models import fleet, opened, person, policies, report, requests, stacks, tables, telemetry
 from fleetprof_webui.models.model import Model
 from fleetprof_webui.problems import MEDIA_TYPE
 
-_MODULES: Final = (fleet, telemetry, policies, requests, report, tables, opened, person)
+_MODULES: Final = (fleet, telemetry, policies, requests, stacks, report, tables, opened, person)
 _REFERENCE: Final = "#/components/schemas/{name}"
 _ERROR: Final = {
     "description": "The request cannot be answered",

@@ -27,11 +27,12 @@ from fleetprof_webui.pages import STATIC
 from harness.browser import PATIENCE_MS, miss, run_chromium
 from harness.memory_store import MemoryStore
 from harness.reports.large_job import enlarge
+from harness.stalls.planted_ranks import hang
 from harness.timelines.timeline_files import make_trace, write_trace
 from harness.traces.launches import FAST, SLOW, on, write_launches
 from playwright.sync_api import Browser, Page
 
-from ..conftest import POLICY, make_ledger, put_capture, put_ledger
+from ..conftest import POLICY, make_ledger, put_capture, put_ledger, put_stacks
 
 HOSTILE = '<img src=x onerror="document.title=1">\u202egnp.exe'
 SAMPLED = PlaceInCode(file="shop/dataset.py", line=41, function="Pictures.__getitem__", samples=9, of_samples=10)
@@ -141,6 +142,7 @@ def shown(analysed: MemoryStore) -> MemoryStore:
     day = NamespaceDay(DAY_END_S * 10**9, [WorkloadDay("Job", "llama", measured), IDLE])
     store.put(keys.telemetry_day_key("team-a"), write_day(day))
     store.put(keys.policies_key("team-a"), json.dumps({"version": 1, "policies": [POLICY, ACTED]}).encode())
+    put_stacks(store, "team-a", "hung", hang(64, 7), at=300)
     put_capture(store, "team-c", "loop", "gpu_loop", at=400, name="loop")
     put_capture(store, "team-c", "waits", "four_ranks", at=450, name="waits")
     planted = gzip.compress(write_launches([*on(7, FAST), *on(20, SLOW), *on(7, [5], "relu")]))

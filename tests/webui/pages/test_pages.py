@@ -17,6 +17,7 @@ PAGES = {
     "/requests": "running-name",
     "/requests?capture=new": "The same as YAML",
     "/requests/team-b/failed": "nothing asks for orders in this process",
+    "/requests/team-a/hung": "63 ranks (0, 1, 2",
     "/reports/team-a/slow": "Rank 2 holds the job up",
     "/reports/team-a/slow?rank=2": "All ranks",
     "/reports/team-c/sampled?rank=2": "throttled by power",

@@ -140,6 +140,15 @@ def test_back_undoes_a_choice_in_a_list(page: Page, address: str, choose: Callab
     expect(page).to_have_url(re.compile(f"{address}$"))
 
 
+def test_the_stacks_of_a_group_open_by_a_click(page: Page) -> None:
+    page.goto("/requests/team-a/hung")
+    groups = page.locator("section details")
+    expect(groups.first.locator("ol")).to_be_visible()  # of the rank that the verdict names
+    expect(groups.last.locator("ol")).to_be_hidden()
+    groups.last.locator("summary").click()
+    expect(groups.last.locator("ol")).to_be_visible()
+
+
 def test_the_theme_is_chosen_and_kept(page: Page) -> None:
     page.goto("/fleet")
     background = "getComputedStyle(document.body).backgroundColor"

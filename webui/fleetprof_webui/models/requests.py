@@ -112,6 +112,7 @@ class RequestDetail(Model):
     stages: list[StageTimes]
     canary: CanaryState | None
     ledger: LedgerColumns
+    asks_for_stacks: Annotated[bool, Meta(description="it reads stacks, and records nothing")]
     may_cancel: Annotated[bool, Meta(description="this service takes a cancel of it by this person")]
 
 

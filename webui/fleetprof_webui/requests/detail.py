@@ -45,16 +45,19 @@ def read_detail(store: Store, namespace: str, uid: str, *, is_local: bool, may_c
         raise not_found("request")
     ledger, version = found if found is not None else (None, "")
     request = describe_request(store, namespace, uid, ledger, document)
+    stored_request = _read_request(document)
+    asks_for_stacks = stored_request is not None and stored_request.spec.capture is not None
     return RequestDetail(
         request=request,
         version=version,
         yaml=_as_yaml(document),
         command=_command(namespace, is_local=is_local) if document else "",
-        next_step=_next_step(request),
+        next_step=_next_step(request, asks_for_stacks=asks_for_stacks),
         conditions=list_conditions(ledger),
         stages=list_stages(ledger),
         canary=_canary(ledger),
         ledger=columns(ledger.entries, ledger.submitted_unix_ns) if ledger else columns([], 0),
+        asks_for_stacks=asks_for_stacks,
         may_cancel=may_cancel and not request.finished,
     )
 
@@ -188,11 +191,13 @@ def _after(at_unix_ns: int, submitted_unix_ns: int) -> int | None:
     return at_unix_ns - submitted_unix_ns if at_unix_ns and submitted_unix_ns else None
 
 
-def _next_step(request: Request) -> str:
+def _next_step(request: Request, *, asks_for_stacks: bool) -> str:
     if request.has_report:
         return f"read the report: /reports/{request.namespace}/{request.uid}"
     if not request.finished:
         return "wait: this page follows the capture, rank by rank"
+    if asks_for_stacks:
+        return ""
     if request.ranks.uploaded:
         return "the traces are stored, and there is no report of them: see the message"
     return "no rank was captured: each line says why; docs/reasons.md says what to do"

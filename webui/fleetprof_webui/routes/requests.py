@@ -17,9 +17,11 @@ from fleetprof_webui.models.requests import (
     RequestDetail,
     RequestPage,
 )
+from fleetprof_webui.models.stacks import StacksPage
 from fleetprof_webui.problems import RequestRefused
 from fleetprof_webui.requests.detail import check_request, read_detail
 from fleetprof_webui.requests.events import stream_changes
+from fleetprof_webui.requests.stacks import read_stacks_page
 from fleetprof_webui.routes.body import read_body
 from fleetprof_webui.routes.parameters import After, Filter, Limit, Namespace, Sort, Text, Uid
 from fleetprof_webui.service import CaptureCallRefused, CaptureRequests, CurrentService, Service
@@ -54,6 +56,13 @@ def show_request(
     viewer.check_namespace(namespace, "request")
     may_cancel = service.find_captures(request, viewer) is not None
     return answer(read_detail(service.store, namespace, uid, is_local=viewer.mode == "local", may_cancel=may_cancel))
+
+
+@router.get("/requests/{namespace}/{uid}/stacks", **describes(StacksPage))
+def show_stacks(service: CurrentService, viewer: CurrentViewer, namespace: Namespace, uid: Uid) -> Response:
+    """Where the ranks of the job were, by groups of equal stacks: of a request that asked for it and has ended."""
+    viewer.check_namespace(namespace, "request")
+    return answer(read_stacks_page(service.store, namespace, uid))
 
 
 @router.get("/requests/{namespace}/{uid}/events", **describes(LedgerChange, media_type="text/event-stream"))

@@ -66,6 +66,13 @@ export const requestQuery = (namespace: string, uid: string) =>
     queryFn: ({ signal }) => getJson<models.RequestDetail>(path("requests", namespace, uid), signal),
   });
 
+export const stacksQuery = (namespace: string, uid: string) =>
+  queryOptions({
+    queryKey: ["request", namespace, uid, "stacks"],
+    queryFn: ({ signal }) => getJson<models.StacksPage>(path("requests", namespace, uid, "stacks"), signal),
+    staleTime: 60_000,
+  });
+
 function reportPart<Part>(namespace: string, uid: string, part: string, params: Params = {}) {
   const route = path("reports", namespace, uid, ...(part ? part.split("/") : []));
   return queryOptions({

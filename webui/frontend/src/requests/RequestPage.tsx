@@ -16,6 +16,7 @@ import { capital } from "@/units/text";
 import { LedgerGrid } from "./LedgerGrid";
 import { LedgerTable } from "./LedgerTable";
 import type { RequestSearch } from "./search";
+import { Stacks } from "./Stacks";
 import { StageTimeline } from "./StageTimeline";
 import { StateMark } from "./StateMark";
 
@@ -66,34 +67,40 @@ function Detail({ detail, namespace, uid }: { detail: RequestDetail; namespace: 
           {FOLLOWING[following]}
         </p>
       )}
-      <Section id="ledger" title="Ranks" note={plural(ledger.rank.length, "rank")}
-        tools={
-          failed > 0 && (
-            <label>
-              <input type="checkbox" checked={search.show === "failed"} onChange={(event) => change({ show: event.target.checked ? "failed" : undefined })} /> only failed ({failed})
-            </label>
-          )
-        }
-      >
-        {ledger.rank.length === 0 ? (
-          <Empty title="No rank is in the ledger yet">
-            <p>{request.finished ? "The request ended before a rank was found." : "Ranks appear here when their sidecars are found."}</p>
-          </Empty>
-        ) : (
-          <>
-            <LedgerGrid ledger={ledger} selected={selected} onSelect={onSelect} />
-            <LedgerTable ledger={ledger} onlyFailed={search.show === "failed"} selected={selected} onSelect={onSelect} />
-          </>
-        )}
-      </Section>
-      <Section id="stages" title="Stages" note="first to last rank, after the request was submitted">
-        <StageTimeline stages={detail.stages} />
-        {detail.canary && (
-          <p className="quiet">
-            Canary{detail.canary.rank !== null && ` (rank ${detail.canary.rank})`}: {detail.canary.verdict || "under way"} <Name text={detail.canary.message} />
-          </p>
-        )}
-      </Section>
+      {detail.asks_for_stacks ? (
+        request.state === "Complete" && <Stacks namespace={namespace} uid={uid} />
+      ) : (
+        <>
+          <Section id="ledger" title="Ranks" note={plural(ledger.rank.length, "rank")}
+            tools={
+              failed > 0 && (
+                <label>
+                  <input type="checkbox" checked={search.show === "failed"} onChange={(event) => change({ show: event.target.checked ? "failed" : undefined })} /> only failed ({failed})
+                </label>
+              )
+            }
+          >
+            {ledger.rank.length === 0 ? (
+              <Empty title="No rank is in the ledger yet">
+                <p>{request.finished ? "The request ended before a rank was found." : "Ranks appear here when their sidecars are found."}</p>
+              </Empty>
+            ) : (
+              <>
+                <LedgerGrid ledger={ledger} selected={selected} onSelect={onSelect} />
+                <LedgerTable ledger={ledger} onlyFailed={search.show === "failed"} selected={selected} onSelect={onSelect} />
+              </>
+            )}
+          </Section>
+          <Section id="stages" title="Stages" note="first to last rank, after the request was submitted">
+            <StageTimeline stages={detail.stages} />
+            {detail.canary && (
+              <p className="quiet">
+                Canary{detail.canary.rank !== null && ` (rank ${detail.canary.rank})`}: {detail.canary.verdict || "under way"} <Name text={detail.canary.message} />
+              </p>
+            )}
+          </Section>
+        </>
+      )}
       <Section id="conditions" title="Conditions">
         {detail.conditions.length === 0 ? (
           <p className="quiet">None yet.</p>
