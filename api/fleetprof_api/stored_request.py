@@ -1,4 +1,4 @@
-"""What is read of a stored request. Made from fleetprof_api.request by crds/generate.py: change that one."""
+"""The parts that are read of a stored request. Made from fleetprof_api.request by crds/generate.py: change that one."""
 
 import msgspec
 
@@ -59,6 +59,12 @@ class Reading(msgspec.Struct, rename="camel"):
     stacks: Stacks = msgspec.field(default_factory=Stacks)
 
 
+class IterationRange(msgspec.Struct, rename="camel"):
+    """The part of IterationRange that is read."""
+
+    range: str = ""
+
+
 class KernelClass(msgspec.Struct, rename="camel"):
     """The part of KernelClass that is read."""
 
@@ -78,6 +84,7 @@ class Spec(msgspec.Struct, rename="camel"):
     target: Target = msgspec.field(default_factory=Target)
     window: Window | None = None
     capture: Reading | None = None
+    iteration: IterationRange | None = None
     collect: list[str] = []
     traces: str = ""
     analysis: Analysis | None = None

@@ -34,11 +34,11 @@ class StoredKind:
 
 STORED_REQUEST: Final = StoredKind(
     ProfileRequest,
-    "What is read of a stored request. Made from fleetprof_api.request by crds/generate.py: change that one.",
+    "The parts that are read of a stored request. Made from fleetprof_api.request by crds/generate.py: change that one.",
     {
         "ProfileRequest": ("metadata", "spec"),
         "Metadata": ("name",),
-        "Spec": ("target", "window", "capture", "collect", "traces", "analysis"),
+        "Spec": ("target", "window", "capture", "iteration", "collect", "traces", "analysis"),
         "Analysis": ("kernel_classes",),
     },
     {},

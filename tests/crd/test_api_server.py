@@ -54,6 +54,7 @@ CHANGES: list[tuple[str, Any]] = [
     ("ranks", {"list": [0]}),
     ("window", {"iterations": 6}),
     ("capture", {"stacks": {}}),
+    ("iteration", {"range": "a"}),
     ("collect", None),
     ("collect", ["Shapes", "Stacks"]),
     ("traces", "Auto"),

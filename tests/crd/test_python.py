@@ -67,13 +67,15 @@ def follow_most_rules(spec: dict[str, Any], draw: Callable[[st.SearchStrategy[An
     if not spec["target"]:
         spec["target"] = VALID["spec"]["target"]
     if "capture" in spec and draw(st.booleans()):
-        for name in ("window", "ranks", "collect"):
+        for name in ("window", "ranks", "collect", "iteration"):
             spec.pop(name, None)
     else:
         spec.pop("capture", None)
         window = spec.setdefault("window", {})
         if not set(window) & {"iterations", "durationMillis"}:
             window["iterations"] = 5
+        if "iterations" in window:
+            spec.pop("iteration", None)
     for requirement in spec["target"].get("selector", {}).get("matchExpressions", []):
         if requirement["operator"] in ("Exists", "DoesNotExist"):
             requirement.pop("values", None)

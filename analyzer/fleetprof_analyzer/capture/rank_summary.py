@@ -26,6 +26,7 @@ def make_summary(
     iterations: int | None,
     memory_bytes: int | None,
     kernel_classes: Sequence[KernelClass] = (),
+    iteration_range: str = "",
 ) -> bytes:
     """`summary.json.gz` of a rank. Without `first_step` the window began at a time. Raises OSError, ValueError."""
     problems = Problems()
@@ -34,7 +35,9 @@ def make_summary(
         f"ranks/{rank}/trace.json.gz",
         samples=read_samples(lambda: samples.open("rb"), problems) if samples is not None else None,
         assigned=rank,
-        terms=RecordingTerms("time" if first_step is None else "step", first_step, iterations, kernel_classes),
+        terms=RecordingTerms(
+            "time" if first_step is None else "step", first_step, iterations, kernel_classes, iteration_range
+        ),
         problems=problems,
         trace_bytes=trace.stat().st_size,
         limits=limits_within(memory_bytes),

@@ -55,6 +55,12 @@ def asked_kernel_classes(request: ProfileRequest | None) -> list[KernelClass]:
     return read_kernel_classes((entry.pattern, entry.class_.lower()) for entry in entries)
 
 
+def asked_iteration_range(request: ProfileRequest | None) -> str:
+    """The name of the range that bounds an iteration; "" where optimizer steps do."""
+    iteration = None if request is None else request.spec.iteration
+    return "" if iteration is None else iteration.range
+
+
 def sends_chosen_traces(request: ProfileRequest | None) -> bool:
     """Tells if the store gets the traces of the ranks that the report chooses, once it is made (`traces: Auto`)."""
     return request is not None and request.spec.traces == "Auto"

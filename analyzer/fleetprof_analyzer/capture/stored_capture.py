@@ -22,6 +22,7 @@ from fleetprof_api.samples import SCHEMA_VERSION as SAMPLES_VERSION
 from fleetprof_store.base import NotFound, Store
 
 from fleetprof_analyzer.capture.request_info import (
+    asked_iteration_range,
     asked_kernel_classes,
     describe_request,
     read_request,
@@ -77,6 +78,7 @@ def read_capture(store: Store, namespace: str, uid: str) -> CaptureInputs:
             request.asked_first_step,
             request.asked_iterations,
             asked_kernel_classes(profile_request),
+            asked_iteration_range(profile_request),
         ),
         ledger=ledger,
         ranks=_list_ranks(store, namespace, uid),

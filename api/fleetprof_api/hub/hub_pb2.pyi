@@ -1388,6 +1388,7 @@ class Arm(_message.Message):
     ESTIMATE_FIELD_NUMBER: _builtins.int
     CANARY_FIELD_NUMBER: _builtins.int
     THREAD_SAMPLES_FIELD_NUMBER: _builtins.int
+    ITERATION_RANGE_FIELD_NUMBER: _builtins.int
     capture_id: _builtins.str
     first_step: _builtins.int
     """the first complete step of the window, in KinetoStepTracker's count, on every rank"""
@@ -1409,6 +1410,8 @@ class Arm(_message.Message):
     """recorded to learn what it costs: what was measured is told, and the trace goes with the release"""
     thread_samples: _builtins.bool
     """the agent notes where in its code the training thread is"""
+    iteration_range: _builtins.str
+    """name of the range that bounds an iteration in summaries; "": optimizer steps do"""
     @_builtins.property
     def orders(self) -> _containers.RepeatedCompositeFieldContainer[Global___Order]: ...
     @_builtins.property
@@ -1445,10 +1448,11 @@ class Arm(_message.Message):
         estimate: Global___RecordingEstimate | None = ...,
         canary: _builtins.bool = ...,
         thread_samples: _builtins.bool = ...,
+        iteration_range: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["estimate", b"estimate", "first_step", b"first_step", "start", b"start", "start_unix_ns", b"start_unix_ns", "window", b"window"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_iterations", b"asked_iterations", "canary", b"canary", "capture_id", b"capture_id", "collect", b"collect", "deliver_until_unix_ns", b"deliver_until_unix_ns", "estimate", b"estimate", "first_step", b"first_step", "give_up_unix_ns", b"give_up_unix_ns", "kernel_classes", b"kernel_classes", "max_slowdown_percent", b"max_slowdown_percent", "max_trace_bytes", b"max_trace_bytes", "orders", b"orders", "sample_interval_ns", b"sample_interval_ns", "start", b"start", "start_unix_ns", b"start_unix_ns", "thread_samples", b"thread_samples", "traces", b"traces", "window", b"window"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_iterations", b"asked_iterations", "canary", b"canary", "capture_id", b"capture_id", "collect", b"collect", "deliver_until_unix_ns", b"deliver_until_unix_ns", "estimate", b"estimate", "first_step", b"first_step", "give_up_unix_ns", b"give_up_unix_ns", "iteration_range", b"iteration_range", "kernel_classes", b"kernel_classes", "max_slowdown_percent", b"max_slowdown_percent", "max_trace_bytes", b"max_trace_bytes", "orders", b"orders", "sample_interval_ns", b"sample_interval_ns", "start", b"start", "start_unix_ns", b"start_unix_ns", "thread_samples", b"thread_samples", "traces", b"traces", "window", b"window"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_start: _TypeAlias = _typing.Literal["first_step", "start_unix_ns"]  # noqa: Y015
     _WhichOneofArgType_start: _TypeAlias = _typing.Literal["start", b"start"]  # noqa: Y015

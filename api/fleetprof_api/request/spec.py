@@ -24,7 +24,7 @@ from fleetprof_api.request.changes import MayChange, rules_of_changes
 from fleetprof_api.request.part import Part
 from fleetprof_api.request.rules import Cel, Unique, rule
 from fleetprof_api.request.target import Target
-from fleetprof_api.request.window import Reading, Window
+from fleetprof_api.request.window import IterationRange, Reading, Window
 
 _LONGEST_MILLIS: Final = LONGEST_WINDOW_OF_ALL_RANKS_NS // 10**6
 
@@ -138,6 +138,11 @@ class Recording(Part):
     capture: Reading | None = Field(
         default=None, description="What to read instead of a recording: `stacks` tells where a job that hangs stands."
     )
+    iteration: IterationRange | None = Field(
+        default=None,
+        description="What an iteration is, for jobs without optimizer steps (inference, evaluation); an optimizer step "
+        "when absent. Needs `window.durationMillis`.",
+    )
     collect: Annotated[
         list[Annotated[Collect, Field(strict=False)]], Field(max_length=4), Unique(), BeforeValidator(_refuse_retired)
     ] = Field(
@@ -210,6 +215,14 @@ class Recording(Part):
     )
     def _is_window_or_stacks(self) -> bool:
         return (self.window is None) != (self.capture is None)
+
+    @rule(
+        "!has(self.iteration) || (has(self.window) && has(self.window.durationMillis))",
+        "spec.iteration needs spec.window.durationMillis: nothing counts ranges before they are recorded",
+        field="iteration",
+    )
+    def _records_ranges_by_time(self) -> bool:
+        return self.iteration is None or (self.window is not None and self.window.duration_millis is not None)
 
     @rule(
         "!has(self.capture) || !has(self.ranks)",

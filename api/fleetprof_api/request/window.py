@@ -1,9 +1,12 @@
 """What a request takes of a job: a window that is recorded, or the stacks of a moment."""
 
+from typing import Annotated, Final
+
 from pydantic import Field
 
 from fleetprof_api.limits import LONGEST_WINDOW_NS, MOST_ITERATIONS, MOST_WARMUP_ITERATIONS
 from fleetprof_api.request.part import Part
+from fleetprof_api.request.patterns import Pattern
 from fleetprof_api.request.rules import rule
 
 
@@ -43,6 +46,21 @@ class Window(Part):
     )
     def _warms_up_in_iterations(self) -> bool:
         return self.warmup_iterations is None or self.iterations is not None
+
+
+RANGE_NAME: Final = Pattern(
+    r"^[ -~]+$", "that are printable ASCII, e.g. execute_model", "must be printable ASCII, for example execute_model"
+)
+
+
+class IterationRange(Part):
+    """What an iteration is in a job that makes no optimizer steps."""
+
+    range: Annotated[str, RANGE_NAME] = Field(
+        min_length=1,
+        max_length=200,
+        description="The name of a range (`torch.profiler.record_function`, NVTX) that each iteration begins with.",
+    )
 
 
 class Stacks(Part):

@@ -31,6 +31,7 @@ MOST_CAPTURES: Final = 16
 # The hub's clock and ours.
 _CLOCKS_NS: Final = 600_000_000_000
 _LAST_STEP: Final = 2**31
+_LONGEST_RANGE: Final = 200
 _OPTIONS: Final = frozenset(Collect)
 
 
@@ -54,9 +55,12 @@ def check_limits(arm: hub_pb2.Arm, now_unix_ns: int) -> None:
         ("orders", len(arm.orders), MAX_PROCESSES),
         ("collect", len(arm.collect), len(Collect)),
         ("kernel_classes", len(arm.kernel_classes), MOST_KERNEL_CLASSES),
+        ("iteration_range's length", len(arm.iteration_range), _LONGEST_RANGE),
     ):
         if not 0 <= value <= most:
             raise OverLimit(f"{field} {value}: must be from 0 to {most}, the sidecar's own limit")
+    if not arm.iteration_range.isprintable():
+        raise OverLimit("iteration_range: must be printable")
     for option in arm.collect:
         if option not in _OPTIONS:
             raise OverLimit(f"collect {option[:40]!r}: must be one of {', '.join(Collect)}")

@@ -77,6 +77,7 @@ def read_terms(
         canary=arm.canary,
         recorded=list(recorded),
         kernel_classes=read_kernel_classes((entry.pattern, entry.work_class) for entry in arm.kernel_classes),
+        iteration_range=arm.iteration_range,
         ranks_here=max(1, len(arm.orders)),
     )
     iterations = _count_iterations(arm.window, step) + terms.marked_iterations

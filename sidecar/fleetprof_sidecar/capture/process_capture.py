@@ -79,6 +79,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     traces: Traces = Traces.FULL
     asked_iterations: int = 0  # also in a window by time; 0: a time was asked
     kernel_classes: list[KernelClass] = []
+    iteration_range: str = ""  # that bounds an iteration; "": optimizer steps do
     memory_needed_bytes: int = 0  # estimates of what the whole window takes; 0: not known
     trace_needed_bytes: int = 0
     ranks_here: int = 1  # that record at the same time beside this sidecar, and share its pod's or machine's memory

@@ -52,6 +52,8 @@ class SummaryQueue:
             words.append(f"--first-step={terms.first_step}")
         if terms.kernel_classes:
             words.append(f"--kernel-classes={msgspec.json.encode(terms.kernel_classes).decode()}")
+        if terms.iteration_range:
+            words.append(f"--iteration-range={terms.iteration_range}")
         if terms.asked_iterations:
             words.append(f"--iterations={terms.asked_iterations}")
         child = await asyncio.create_subprocess_exec(

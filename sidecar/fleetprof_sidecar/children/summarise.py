@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--first-step", type=int, help="the window's, where it begins at a step")
     parser.add_argument("--iterations", type=int, help="as asked, where iterations were")
     parser.add_argument("--kernel-classes", type=KERNEL_CLASSES.decode, default=[], metavar="JSON")
+    parser.add_argument("--iteration-range", default="", help="name of the range that bounds an iteration")
     parser.add_argument("--memory-bytes", type=int, required=True, help="most bytes of data")
     arguments = parser.parse_args()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -60,6 +61,7 @@ def main() -> None:
             iterations=arguments.iterations,
             memory_bytes=arguments.memory_bytes,
             kernel_classes=arguments.kernel_classes,
+            iteration_range=arguments.iteration_range,
         )
     except (OSError, ValueError, MemoryError) as error:
         sys.exit(f"{type(error).__name__}: {error}"[:300])

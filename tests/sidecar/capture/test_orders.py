@@ -81,6 +81,11 @@ def test_the_training_thread_is_sampled_unless_the_trace_has_stacks(
     assert agent_command(terms)["thread_samples"] is samples
 
 
+def test_an_order_names_the_range_that_bounds_iterations() -> None:
+    terms = read_terms(hub_pb2.Arm(**ARM, iteration_range="execute_model"), ORDER, trainer_view())
+    assert terms.iteration_range == "execute_model"
+
+
 def test_an_order_says_the_classes_of_kernels_and_wrong_ones_are_left_out() -> None:
     classes = [("my_reduce", "communication"), ("", "memory"), ("gemm", "copying"), ("a*b", "memory")]
     entries = [hub_pb2.KernelClass(pattern=pattern, work_class=work_class) for pattern, work_class in classes]

@@ -43,6 +43,7 @@ def build_arm(
         ),
         traces=_TRACES[spec.traces],
         asked_iterations=iterations,
+        iteration_range=spec.iteration.range if spec.iteration is not None else "",
         kernel_classes=[
             pb.KernelClass(pattern=entry.pattern, work_class=entry.work_class)
             for entry in plain_classes(spec.analysis.kernel_classes if spec.analysis is not None else [])

@@ -51,6 +51,7 @@ RIGHT: list[tuple[str, Any]] = [
     ("spec.window", {"durationMillis": 10_000}),
     ("spec", {**VALID["spec"], "window": {"durationMillis": 60_000}, "ranks": {"every": 2}}),
     ("spec", STACKS),
+    ("spec", {**VALID["spec"], "window": {"durationMillis": 2000}, "iteration": {"range": "execute model #1"}}),
     ("spec", {**STACKS, "capture": {"stacks": {"samples": 3}}, "collect": []}),
     ("spec.collect", []),
     ("spec.collect", ["Shapes", "Stacks", "ModuleTree", "DeviceMetrics"]),
@@ -76,6 +77,9 @@ WRONG: list[tuple[str, Any, str, str]] = [
     ("spec.target", None, "spec.target", "Required value"),
     ("spec.window", None, "spec", "exactly one of spec.window and spec.capture must be set"),
     ("spec.capture", {"stacks": {}}, "spec", "exactly one of spec.window and spec.capture must be set"),
+    ("spec.iteration", {"range": "a"}, "spec.iteration", "needs spec.window.durationMillis"),
+    ("spec.iteration", {"range": ""}, "spec.iteration.range", "at least 1 chars long"),
+    ("spec.iteration", {"range": "a\u0000"}, "spec.iteration.range", "must be printable ASCII"),
     ("spec", {**STACKS, "capture": {}}, "spec.capture.stacks", "Required value"),
     (
         "spec",

@@ -44,6 +44,13 @@ async def test_the_order_says_which_classes_kernels_are_asked_to_be(ground: Any,
     ]  # fmt: skip
 
 
+async def test_the_order_names_the_range_that_bounds_iterations(ground: Any, kit: Any) -> None:
+    sidecar = await ground.add_sidecar(0)
+    spec = {"window": {"durationMillis": 500}, "iteration": {"range": "execute_model"}}
+    await ground.hub.submit(kit.make_request(**spec), "team", fail_fast=True)
+    assert (await sidecar.expect("arm")).iteration_range == "execute_model"
+
+
 async def test_a_stored_summary_is_a_delivered_rank(ground: Any, kit: Any) -> None:
     sidecar = await ground.add_sidecar(0, kit.make_process(0), kit.make_process(1))
     uid = (await ground.hub.submit(kit.make_request(traces="Summary"), "team", fail_fast=True)).uid
