@@ -45,7 +45,8 @@ def fill(thread: MainThread, found: Labels, start: int, end: int) -> list[Label]
         after = next((s for s in stages[position + 1 :] if s is not None), None)
         # The wait for a batch that nothing marks ends with its copy to the device.
         unmarked = after == "data_loading" and not loads
-        least = least_silence(end - start)
+        # Where rows are missing, nothing is seen to be silent that is shorter than their usual distance.
+        least = round(least_silence(end - start) * thread.ran_per_row)
         for begin, until, works in _cut(thread, left, right, least):
             if works is None and after is not None and not unmarked and _ends_with_receipt(thread, begin, until):
                 labels.append((begin, until, after))

@@ -20,6 +20,7 @@ from fleetprof_analyzer.trace.trace import Bools, Category, Int64s, Rows, Trace
 _PROFILER_STEP: Final = re.compile(r"^ProfilerStep")
 _UPLOAD: Final = re.compile(r"HtoD|HostToDevice")
 _COPY: Final = re.compile(r"HtoD|HostToDevice|DtoH|DeviceToHost")
+_SAMPLED_PERMILLE: Final = 500
 # What reads a number, as a printed loss, prepares no batch.
 _READS: Final = re.compile(r"^aten::(?:item|_local_scalar_dense|is_nonzero)$")
 
@@ -57,6 +58,7 @@ class MainThread:
     received_ns: Int64s  # when what another rank sent was there
     helps: Bools  # which places are those threads, shape (places,)
     updates: Rows  # in-place operators that are no part of a backward pass
+    ran_per_row: float  # operators, for each that is in the trace: of a sample more than one
 
 
 def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
@@ -107,7 +109,13 @@ def find_main_thread(trace: Trace, calls: LaunchCalls) -> MainThread | None:
         received_ns=np.sort(named(names.RECEIVED, on_host).end_ns),
         begun_ns=np.sort(np.append(collectives.start_ns[collectives.place == place], communicates)),
         updates=own.select(where_name(own, trace.names, matcher(names.UPDATE))),
+        ran_per_row=_ran_per_row(trace),
     )
+
+
+def _ran_per_row(trace: Trace) -> float:
+    permille = trace.recorded_permille
+    return 1.0 if permille is None or permille >= _SAMPLED_PERMILLE else 1000 / max(1, permille)
 
 
 def _gathers(trace: Trace, top: Rows, *, marked: bool) -> Bools:
