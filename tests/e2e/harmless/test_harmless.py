@@ -92,10 +92,13 @@ def trouble_sidecar(kind: Kind, job: LocalJob) -> None:
         os.kill(stopped, signal.SIGCONT)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, id=kind.name, marks=[] if kind.always else pytest.mark.nightly) for kind in KINDS],
-)
+def find_marks(kind: Kind) -> list[pytest.MarkDecorator]:
+    """When it runs, and whether it is known to end otherwise."""
+    harm = pytest.mark.xfail(reason="PyTorch's own doing: docs/limits.md", raises=AssertionError, strict=True)
+    return [*([] if kind.always else [pytest.mark.nightly]), *([harm] if kind.is_harmed else [])]
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.name, marks=find_marks(kind)) for kind in KINDS])
 def test_a_job_ends_with_captures_as_it_ends_without_us(kind: Kind, hub: Local, tmp_path: Path) -> None:
     if kind.package and not find_spec(kind.package):
         pytest.skip(f"needs {kind.package}")

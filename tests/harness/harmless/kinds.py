@@ -30,6 +30,8 @@ class Kind:
     package: str = ""
     """The packages that it needs and our lock file does not bring."""
     root: bool = False
+    is_harmed: bool = False
+    """By what PyTorch itself does where it asks a daemon for orders, which nothing of ours can keep from it."""
     always: bool = False
     """Runs with each change, in seconds; the others run at night."""
 
@@ -113,11 +115,16 @@ GROUPS: dict[str, list[Kind]] = {
             "closes all descriptors after its first steps, and reuses the numbers: no byte is lost",
             always=True,
         ),
+        Kind(
+            "closes-descriptors-packets",
+            "surroundings closes_descriptors_packets",
+            "the same with packets: PyTorch goes on asking for orders by the number that it had",
+            is_harmed=True,
+        ),
         *_rows(
             "surroundings",
             {
-                "closes_descriptors_datagram": "the same with datagrams",
-                "closes_descriptors_packets": "… with packets",
+                "closes_descriptors_datagram": "… with datagrams",
                 "closes_descriptors_early": "… before it was heard of",
                 "closes_descriptors_late": "… after 100 iterations",
                 "empties_its_environment": "`os.environ.clear()`",
@@ -241,6 +248,7 @@ def make_matrix() -> str:
         for kind in rows:
             needs = [f"with {kind.package} installed"] if kind.package else []
             when = "with each change" if kind.always else "at night"
-            lines.append(f"| `{kind.name}` | {kind.does} | {', '.join([when, *needs])} |")
+            harm = ["**is harmed**"] if kind.is_harmed else []
+            lines.append(f"| `{kind.name}` | {kind.does} | {', '.join([when, *needs, *harm])} |")
         lines.append("")
     return "\n".join(lines)
