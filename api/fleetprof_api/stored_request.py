@@ -1,4 +1,4 @@
-"""The parts that are read of a stored request. Made from fleetprof_api.request by crds/generate.py: change that one."""
+"""The read parts of a stored request. Made from fleetprof_api.request by crds/generate.py: change that one."""
 
 import msgspec
 

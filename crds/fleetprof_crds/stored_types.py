@@ -34,7 +34,7 @@ class StoredKind:
 
 STORED_REQUEST: Final = StoredKind(
     ProfileRequest,
-    "The parts that are read of a stored request. Made from fleetprof_api.request by crds/generate.py: change that one.",
+    "The read parts of a stored request. Made from fleetprof_api.request by crds/generate.py: change that one.",
     {
         "ProfileRequest": ("metadata", "spec"),
         "Metadata": ("name",),

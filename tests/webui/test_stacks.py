@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from fleetprof_api import keys
 from fleetprof_api.stacks import ThreadStack
-from fleetprof_store.memory import MemoryStore
 from fleetprof_webui.requests import stacks
+from harness.memory_store import MemoryStore
 from harness.stalls.planted_ranks import hang
 from starlette.testclient import TestClient
 from webui.conftest import put_stacks

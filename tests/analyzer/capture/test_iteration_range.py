@@ -10,7 +10,7 @@ from fleetprof_analyzer.capture.store import analyze_capture
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.report.report import read_report
-from fleetprof_store.memory import MemoryStore
+from harness.memory_store import MemoryStore
 
 CALLS = [
     {"ph": "X", "cat": "user_annotation", "name": "execute_model", "pid": 1, "tid": 1, "ts": at * 1000, "dur": 5000}
