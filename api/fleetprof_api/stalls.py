@@ -1,4 +1,4 @@
-"""What the stacks of a job say: the verdict, the groups of equal stacks, and both as a request stores them.
+"""The stacks of a job: the verdict, the groups of equal stacks, and both as a request stores them.
 
 Judged by the analyzer (`fleetprof_analyzer.stalls`), stored by the hub, shown by commands and pages.
 """
@@ -49,7 +49,7 @@ class StacksSample(msgspec.Struct, kw_only=True):
 
 
 class JobStacks(msgspec.Struct, kw_only=True):
-    """What a request for stacks stores; the latest sample last."""
+    """The document of a request for stacks; the latest sample last."""
 
     samples: list[StacksSample]
 

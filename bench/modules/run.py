@@ -73,7 +73,7 @@ def measure(case: Case, *, count_flops: bool = True) -> dict[str, Any]:
 
 
 def _count_saved(marks: ModuleMarks) -> int:
-    """What modules saved for backward, by the agent's word."""
+    """The bytes that modules saved for backward, by the agent's word."""
     total = 0
 
     def send(_kind: str, *, saved_bytes: list[int | None], **_: Any) -> bool:

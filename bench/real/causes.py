@@ -84,7 +84,7 @@ class MeasuredPaces:
 
 @dataclass(frozen=True)
 class NamedCause:
-    """What a report says of the cause of lost time: the first known one, or the verdict's."""
+    """A report's word on the cause of lost time: the first known one, or the verdict's."""
 
     cause: str
     gain: float
@@ -176,7 +176,7 @@ def _measure_pace(program: Planted, fault: str, seconds: float) -> int | None:
 
 
 def _read_causes(program: Planted, report: Report) -> list[NamedCause]:
-    """What the report says of causes that all ranks have, or of the rank that has one."""
+    """Reads a report's word on causes that all ranks have, or of the rank that has one."""
     found = report.stragglers
     if program.rank is not None and found is not None and found.verdict == "straggler":
         cause = str(found.ranks[0].cause)

@@ -40,7 +40,7 @@ def _add_state(kind: click.Path, command: Callable[..., Any]) -> Callable[..., A
 
 
 def count_processors() -> int:
-    """Those that this process may use."""
+    """The processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,4 +1,4 @@
-"""What any profiler in a trainer is to the sidecar: order, start at a step or a time, state, file, cancel.
+"""Any profiler in a trainer as the sidecar sees it: order, start at a step or a time, state, file, cancel.
 
 Kineto is the first (`sockets/kineto_profiler.py`). Guarantees: nothing else of the sidecar's side of an order knows
 which profiler takes it. A process asks for orders (`Poll`), which says by itself whether it is busy; an order that was
@@ -62,7 +62,7 @@ class Poll(Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether it would take an order now."""
+        """Tells whether it would take an order now."""
 
 
 class PollTaker(Protocol):
@@ -100,7 +100,7 @@ class Profiler(Protocol):
 
     @property
     def facts(self) -> ProfilerFacts:
-        """What planning must know of it."""
+        """The facts that planning must know of it."""
 
     def write_order(self, order: TraceOrder) -> str:
         """The text that a process is given. Raises ValueError naming the field that breaks a rule."""
@@ -112,7 +112,7 @@ class Profiler(Protocol):
         """Makes what hears the processes of a directory; `allowed_uids`: of these users alone."""
 
     def read_name(self, name: str) -> TraceName | None:
-        """What a file of the traces directory is; None: none of this profiler's."""
+        """The kind of a file of the traces directory; None: none of this profiler's."""
 
     def find_stray(self, elsewhere: Path, traces: Path, pid: int, since_unix_ns: int) -> str:
         """A sentence if it wrote elsewhere than asked since then, or ""."""

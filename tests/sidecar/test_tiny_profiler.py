@@ -56,7 +56,7 @@ def steady(hub: ScriptedHub) -> Process | None:
 
 
 def order(process: Process, capture_id: str) -> dict[str, Any]:
-    """What the hub orders of this process, by its own plan."""
+    """The hub's order of this process, by its own plan."""
     plan = make_plan([process], Window(duration_millis=500), time.time_ns())
     assert plan.mode == "time"
     assert plan.deliver_until_unix_ns == plan.start_unix_ns - TinyProfiler.facts.delivery_margin_ns

@@ -8,7 +8,7 @@ HEADER = struct.Struct("<Q32s")
 
 
 def build_request(message: RequestMessage) -> bytes:
-    """What a client sends."""
+    """The message of a client."""
     count = len(message.pids)
     payload = struct.pack(f"<iiq{count}i", message.mask, count, message.job_id, *message.pids)
     return HEADER.pack(len(payload), b"req") + payload
@@ -25,5 +25,5 @@ def parse_reply(data: bytes) -> str:
 
 
 def trace_path(output: str, pid: int) -> str:
-    """Where Kineto writes: the pid (its own namespace's) goes before `.json`; `.tmp` is appended until it is whole."""
+    """The file of Kineto: the pid (its own namespace's) goes before `.json`; `.tmp` is appended until it is whole."""
     return f"{output.removesuffix('.json')}_{pid}.json"

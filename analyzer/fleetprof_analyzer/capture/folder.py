@@ -130,7 +130,7 @@ class Piece:
 
 
 def count_jobs(files: Sequence[Path], jobs: int) -> int:
-    """How many of `jobs` processes are worth their start."""
+    """The number of `jobs` processes that are worth their start."""
     return min(jobs, len(files), 1 + sum(_expected_bytes(file) for file in files) // LEAST_BYTES)
 
 
@@ -160,7 +160,7 @@ def summarise_piece(piece: Piece) -> RankSummary:
 
 
 def summary_of_killed(source: str) -> RankSummary:
-    """What is told of a trace whose reader was killed."""
+    """The sentence about a trace whose reader was killed."""
     problems = Problems()
     problems.add(
         ProblemKind.REFUSED, "the process that read it was killed; as a rule it needs more memory than there is"

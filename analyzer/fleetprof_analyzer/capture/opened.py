@@ -79,7 +79,7 @@ def open_report(store: Store, path: Path) -> LaidCapture:
 
 
 def is_report(path: Path) -> bool:
-    """Whether a file is a report of ours rather than a trace."""
+    """Tells whether a file is a report of ours rather than a trace."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     return b'"schema_version"' in head and b'"traceEvents"' not in head
@@ -120,7 +120,7 @@ def open_traces(
 
 
 def name_inputs(paths: Sequence[Path]) -> list[Input]:
-    """What is opened by itself: each folder, each report, and all other files together."""
+    """The parts that are opened by themselves: each folder, each report, and all other files together."""
     whole = [Input(path.resolve().name, (path,)) for path in paths if path.is_dir() or is_report(path)]
     single = tuple(path for path in paths if (path,) not in [one.paths for one in whole])
     if single:

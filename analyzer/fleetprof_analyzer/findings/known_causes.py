@@ -95,7 +95,7 @@ def _find_on_all(kind: KnownCauseKind, view: RanksOfKind) -> MeasuredFinding | N
 
 
 def _find_on_candidate(kind: KnownCauseKind, view: RanksOfKind) -> MeasuredFinding | None:
-    """What takes more of the rank that may be late than of the others: that it is late is open, its cause is proven."""
+    """A cause that takes more of the rank that may be late than of the others: whether it is late is open."""
     stragglers, ranks = view.report.stragglers, view.ranks
     candidate = None if stragglers is None or stragglers.verdict != "undecided" else stragglers.candidate
     if candidate is None or _is_named(kind, view):

@@ -50,7 +50,7 @@ class RankSection(StrEnum):
 
 
 class SectionLost(FleetprofError):
-    """What was asked for belongs to a section that is lost."""
+    """The section that was asked for is lost."""
 
 
 @dataclass(frozen=True, slots=True)

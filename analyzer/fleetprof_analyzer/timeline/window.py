@@ -20,7 +20,7 @@ _RULE: Final = "must be iterations (7 or 7..9), worst, all, or a span of time fr
 
 
 class NoSuchPart(FleetprofError):
-    """What was asked for is not in the traces; the message says what is."""
+    """The part that was asked for is not in the traces; the message says what is."""
 
 
 @dataclass(frozen=True, slots=True)

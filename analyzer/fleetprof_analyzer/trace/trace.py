@@ -68,7 +68,7 @@ Shape = tuple[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What an operator was given: the elements of each of its first inputs, 0 for what is no tensor.
+    """The inputs of an operator: the elements of each of its first ones, 0 for what is no tensor.
 
     The texts of JSON are those of the trace: b"" where it says none, and of values for all but `VALUED` operators.
     """

@@ -33,7 +33,7 @@ class ReplayQuality(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
-    """What an iteration would take. `bound_by`: what its time consists of then, along what waits for what; shares."""
+    """The length of an iteration. `bound_by`: what its time consists of then, along what waits for what; shares."""
 
     schema_version: int = SCHEMA_VERSION
     edits: list[str]

@@ -1,4 +1,4 @@
-"""How right predictions were: each capture of a history is predicted from those before it, and compared with what came.
+"""The record of predictions: each capture of a history is predicted from those before it, and compared with what came.
 
 Guarantees: pure; a prediction uses nothing that came later; what could not be predicted is counted.
 """
@@ -35,7 +35,7 @@ class Backtest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def backtest(history: Sequence[tuple[str, SizedCapture]]) -> Backtest:
-    """Of captures in the order in which they were taken, with their names."""
+    """Compares captures in the order in which they were taken, with their names."""
     found: list[CheckedPrediction] = []
     missing = 0
     for number, (name, capture) in enumerate(history):

@@ -164,6 +164,6 @@ def _fit(sizes: list[float], values: list[float], errors: list[float], beyond: f
 
 
 def _weights(sizes: Floats, size: float) -> Floats:
-    """How much each value counts in that of the line at a size."""
+    """The weight that each value has in that of the line at a size."""
     middle = sizes.mean()
     return np.asarray(1 / len(sizes) + (sizes - middle) * (size - middle) / ((sizes - middle) ** 2).sum())

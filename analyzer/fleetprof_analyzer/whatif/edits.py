@@ -1,4 +1,4 @@
-"""What may be changed in a prediction, by the text with which it is asked for.
+"""The changes that a prediction may have, by the text with which each is asked for.
 
 `EDITS` is the one list of them. Guarantees: pure; what is not understood is refused with the form that would be.
 """
@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from fleetprof_api.errors import FleetprofError
 
-class UnreadableEdit(ValueError):
+
+class UnreadableEdit(FleetprofError, ValueError):
     """The text is no edit; the message says what would be."""
 
 

@@ -1,4 +1,4 @@
-"""What a rank would take if it took what a rank of the same work does.
+"""The times of a rank if it took what a rank of the same work takes.
 
 Guarantees: pure. Peers have the same rows by name; else as many to within a tenth, and the same kinds of operations. Of
 several the one whose time is in the middle stands in. A peer with the same rows lends each length; another lends its
@@ -47,7 +47,7 @@ def take_from_peer(graph: JobGraph, lengths: Lengths, late: int) -> int | None:
 
 
 def _have_own_batches(graph: JobGraph, lengths: Lengths, peers: list[int]) -> bool:
-    """Whether the iterations of two peers take more work at different times: each has batches of its own."""
+    """Tells whether the iterations of two peers take more work at different times: each has batches of its own."""
     if len(peers) < 2:
         return False
     count = min(len(graph.courses[peer].bounds) for peer in peers[:2])

@@ -26,7 +26,7 @@ _NORMAL_95: Final = 1.96
 
 
 def measure_quality(job: CapturedJob) -> ReplayQuality:
-    """How well the unchanged replay meets the recording."""
+    """The distance between the unchanged replay and the recording."""
     return _quality(job, _replayed(job.graph, job.graph.as_recorded())[1])
 
 
@@ -69,7 +69,7 @@ def _replayed(graph: JobGraph, lengths: Lengths) -> tuple[GraphTimes, Floats]:
 
 
 def _factor_if_stricter(job: CapturedJob, lengths: Lengths) -> float:
-    """How much longer iterations take if collectives wait for all that they were never seen to overtake."""
+    """The time that iterations take longer if collectives wait for all that they were never seen to overtake."""
     if not (job.graph.meetings.transfer_ns > 0).any():
         return 0.0
     try:
@@ -97,7 +97,7 @@ def _quality(job: CapturedJob, replayed: Floats) -> ReplayQuality:
 
 
 def _launched(job: CapturedJob) -> float:
-    """Of the rows of the rank that has the fewest."""
+    """The number of rows of the rank that has the fewest."""
     return min((float(one.rows.known.mean()) for one in job.graph.courses if len(one.rows)), default=1.0)
 
 

@@ -6,6 +6,7 @@ Guarantees: pure; an edit for which the recording lacks the evidence raises `Not
 from dataclasses import dataclass, field
 
 import numpy as np
+from fleetprof_api.errors import FleetprofError
 
 from fleetprof_analyzer.trace.classes import is_data_loading
 from fleetprof_analyzer.trace.intervals import Union, covered, covered_length, union
@@ -17,7 +18,7 @@ from fleetprof_analyzer.whatif.replay.graph import JobGraph, Lengths
 from fleetprof_analyzer.whatif.replay.job import CapturedJob
 
 
-class NotTold(ValueError):
+class NotTold(FleetprofError, ValueError):
     """The capture does not hold what the answer needs; the message says what, and what would."""
 
 
@@ -135,7 +136,7 @@ def _places(course: RankCourse, host: Rows) -> Int64s:
 
 
 def _inside(course: RankCourse, spans: Union) -> Int64s:
-    """How much of the host's own time before each event lies in spans, shape (h,)."""
+    """The share of the host's own time before each event that lies in spans, shape (h,)."""
     return covered_length(course.host.arrived_ns, spans) - covered_length(course.host.begin_ns, spans)
 
 

@@ -15,7 +15,7 @@ Connection = TypeVar("Connection", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """How many connections there are, of all and of one address, and how long each may be silent."""
+    """The number of connections, of all and of one address, and the time that each may be silent."""
 
     most: int = 512
     most_of_one: int = 256  # an API server sends each review that comes while others are under way over its own
@@ -72,7 +72,7 @@ class ConnectionTable(Generic[Connection]):
         self._uses.pop(connection, None)
 
     def remove_overdue(self, now_s: float) -> list[Connection]:
-        """Those whose patience is over, which are no longer among the others."""
+        """Takes out and gives those whose patience is over."""
         found = [one for one, use in self._uses.items() if not use.is_busy and use.until_s <= now_s]
         for one in found:
             del self._uses[one]

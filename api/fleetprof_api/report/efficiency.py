@@ -68,7 +68,7 @@ class Efficiency(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Throughput(msgspec.Struct, kw_only=True, frozen=True):
-    """What a job goes through in a second, at the mean time of its complete iterations."""
+    """The work that a job goes through in a second, at the mean time of its complete iterations."""
 
     ranks: int = 0
     iteration_ns: Annotated[Ns, Meta(description="mean over ranks and their complete iterations")] = 0

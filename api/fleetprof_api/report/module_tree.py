@@ -56,7 +56,7 @@ class ModuleNode(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class HeldBytes(msgspec.Struct, kw_only=True, frozen=True):
-    """What the modules of one rank hold together; null: of some module it is not known."""
+    """The bytes that the modules of one rank hold together; null: of some module it is not known."""
 
     parameter_bytes: Annotated[int | None, Meta(description="each parameter once")] = None
     gradient_bytes: Annotated[int | None, Meta(description="at the end of the optimizer's step")] = None

@@ -1,4 +1,4 @@
-"""What a request takes of a job: a window that is recorded, or the stacks of a moment."""
+"""The two things that a request takes of a job: a window that is recorded, or the stacks of a moment."""
 
 from typing import Annotated, Final
 
@@ -11,7 +11,7 @@ from fleetprof_api.request.rules import rule
 
 
 class Window(Part):
-    """How much to capture: whole training iterations, or a length of time."""
+    """The length of the capture: whole training iterations, or a time."""
 
     iterations: int | None = Field(
         default=None,
@@ -54,7 +54,7 @@ RANGE_NAME: Final = Pattern(
 
 
 class IterationRange(Part):
-    """What an iteration is in a job that makes no optimizer steps."""
+    """The bounds of an iteration in a job that makes no optimizer steps."""
 
     range: Annotated[str, RANGE_NAME] = Field(
         min_length=1,
@@ -64,13 +64,13 @@ class IterationRange(Part):
 
 
 class Stacks(Part):
-    """Where every rank is at a moment, also of a job that hangs."""
+    """The place of every rank at a moment, also of a job that hangs."""
 
     samples: int = Field(default=1, ge=1, le=3, description="How often to look, two seconds apart.")
 
 
 class Reading(Part):
-    """What to read of every rank instead of a recording."""
+    """The reading of every rank instead of a recording."""
 
     stacks: Stacks = Field(
         description="The Python stacks of all threads, the latest collectives, and the kernel's word on each process. "

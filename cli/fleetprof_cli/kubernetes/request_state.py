@@ -124,17 +124,17 @@ class RequestState:
 
     @property
     def has_succeeded(self) -> bool:
-        """Whether it has ended well."""
+        """Tells whether it has ended well."""
         succeeded = self.status.condition("Succeeded")
         return succeeded is not None and succeeded.status == "True"
 
     @property
     def is_of_stacks(self) -> bool:
-        """Whether it asks for stacks, and so counts no ranks."""
+        """Tells whether it asks for stacks, and so counts no ranks."""
         return "capture" in (self.document.get("spec") or {})
 
     def exit_code(self) -> ExitCode:
-        """What its end means for a script."""
+        """The exit code of its end, for a script."""
         if self.is_of_stacks:
             return ExitCode.DONE if self.has_succeeded else ExitCode.REFUSED
         counts = self.counts

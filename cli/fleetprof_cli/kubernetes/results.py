@@ -81,7 +81,7 @@ class Results:
             return self._store.get(keys.report_key(self._namespace, self._uid))
 
     def stacks(self) -> JobStacks:
-        """What a request for stacks read. Raises Failure."""
+        """Reads the stacks of a request. Raises Failure."""
         with self._explained("has no stacks in the store"):
             data = self._store.get(keys.stacks_key(self._namespace, self._uid))
         try:

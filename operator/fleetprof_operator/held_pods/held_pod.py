@@ -65,7 +65,7 @@ def explain(held: HeldPod, patience_s: int) -> str:
 
 
 def make_patch(held: HeldPod, why: str) -> list[Json]:
-    """What lets it go on (RFC 6902)."""
+    """The change that lets it go on (RFC 6902)."""
     note = f"/metadata/annotations/{WITHOUT_SIDECAR_ANNOTATION.replace('/', '~1')}"
     return [
         {"op": "test", "path": "/metadata/uid", "value": held.metadata["uid"]},

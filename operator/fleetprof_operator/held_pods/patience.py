@@ -1,4 +1,4 @@
-"""How long pods wait for their sidecars: then each goes on without, and an Event and an annotation say why.
+"""The patience of pods with their sidecars: then each goes on without, and an Event and an annotation say why.
 
 Guarantees: one watch, or one of each namespace that is served, of pods that are on a node and do not run yet; a pod is
 patched once; one that cannot be patched is tried again in the next turn, and said once. Rights: list, watch and patch

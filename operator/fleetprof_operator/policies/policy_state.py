@@ -73,7 +73,7 @@ class PolicyState:
             self._read_spec(body)
 
     def is_remembered(self, capture: PolicyCapture, jobs: Mapping[str, object]) -> bool:
-        """Whether a trigger needs to know of a capture beyond its day: one that fires once in a run, of a job there."""
+        """Tells whether a trigger needs a capture beyond its day: one that fires once in a run, of a job there."""
         triggers = self.spec.triggers if self.spec is not None else []
         once = {trigger.name for trigger in triggers if WATCHES[trigger.type].fires_once_in_a_run}
         return capture.trigger in once and capture.workload in jobs

@@ -13,7 +13,7 @@ MOST_VALUES = 64  # of the state of one parameter
 
 
 class OptimizerBytes:
-    """What optimizers hold, by the identity of their parameters: (gradient, state), None where it is not at hand."""
+    """The bytes that optimizers hold, by the identity of their parameters: (gradient, state), or None."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch

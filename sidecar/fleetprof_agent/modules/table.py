@@ -89,7 +89,7 @@ class ModuleTable:
             entry.saved_bytes = max(entry.saved_bytes, count)
 
     def forget_saved(self) -> None:
-        """What is saved for backward cannot be told."""
+        """The bytes that are saved for backward cannot be known."""
         self._knows_saved = False
 
     def weigh(self) -> None:
@@ -115,7 +115,7 @@ class ModuleTable:
         return parameters, gradients, state
 
     def _list_storages(self) -> set[int]:
-        """Those of all parameters and buffers, by their address."""
+        """The bytes of all parameters and buffers, by their address."""
         storages = set()
         with self._torch._C.DisableTorchFunction():
             for reference, _ in list(self.entries.values()):

@@ -1,4 +1,4 @@
-"""What memory the training process holds of its own before a recording begins: whether it grows by itself.
+"""The memory that the training process holds of its own before a recording begins: whether it grows by itself.
 
 A recording takes memory, and keeps freed blocks from being used again, so that nothing can be told while it lasts.
 Guarantees: at most MOST_KEPT looks, over the whole time since the order; a look takes some microseconds; nothing is

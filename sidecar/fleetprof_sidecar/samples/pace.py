@@ -14,7 +14,7 @@ _RATIO: Final = 1.25
 
 
 def keep_pace(before_ns: Mapping[int, int]) -> dict[int, int]:
-    """Of `before_ns`, iterations by how many of them earlier than the recorded one, those at the latest pace."""
+    """The pace from `before_ns`, iterations by how many of them before the recorded one: those at the latest pace."""
     distances = sorted(before_ns)
     late: list[int] = []
     early = sorted(before_ns.values())
@@ -31,7 +31,7 @@ def keep_pace(before_ns: Mapping[int, int]) -> dict[int, int]:
 
 
 def _differ(late: Sequence[int], early: Sequence[int], first: int, last: int) -> bool:
-    """Whether nearly all `late` ones are beyond nearly all `early` ones; `first` of the late, `last` of the early."""
+    """Tells whether nearly all `late` are beyond nearly all `early`; `first` of the late, `last` of the early."""
     for low, high, before, after in ((early, late, last, first), (late, early, first, last)):
         most, least = low[9 * (len(low) - 1) // 10], high[(len(high) + 9) // 10 - 1]
         is_between = 2 * before <= most + least <= 2 * after

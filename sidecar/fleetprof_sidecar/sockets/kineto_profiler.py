@@ -36,7 +36,7 @@ class KinetoProfiler:
         return None if match is None else TraceName(match["stem"], int(match["pid"]), match["tmp"] is None)
 
     def find_stray(self, elsewhere: Path, traces: Path, pid: int, since_unix_ns: int) -> str:
-        """Where Kineto writes by itself when a path was refused (docs/kineto-protocol.md#the-output-path)."""
+        """The path to which Kineto writes when a path was refused (docs/kineto-protocol.md#the-output-path)."""
         path = elsewhere / f"libkineto_activities_{pid}.json"
         try:
             status = path.lstat()

@@ -382,7 +382,7 @@ class Words(nn.Module):
 
 
 def sizes_of(step: Any, *optimizers: torch.optim.Optimizer) -> Any:
-    """What is told of an iteration: a row for each module, sizes as in SIZES."""
+    """The words of an iteration: a row for each module, sizes as in SIZES."""
     with Marked() as marks:
         step()
     for optimizer in optimizers:
@@ -406,7 +406,7 @@ def weighed() -> Any:
 
 
 def weighed_again() -> Any:
-    """What hooks of the job hold is not looked at: a checkpoint's inside is computed again."""
+    """The hooks of the job hide what they hold: a checkpoint's inside is computed again."""
     pair = Pair()
     values = X.clone().requires_grad_()
 

@@ -1,4 +1,4 @@
-"""What the process holds before its recording: what counts, how often it is looked at, and how much is kept."""
+"""The memory of the process before its recording: what counts, how often it is looked at, and how much is kept."""
 
 import os
 from pathlib import Path

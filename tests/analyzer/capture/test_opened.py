@@ -22,7 +22,7 @@ def store(tmp_path: Path) -> DirectoryStore:
 
 
 def open_all(store: DirectoryStore, scratch: Path, *paths: Path) -> list[LaidCapture]:
-    """What is laid into the store, in order."""
+    """The objects that are laid into the store, in order."""
     laid = []
     for number, one in enumerate(name_inputs(paths)):
         (scratch / f"s{number}").mkdir()

@@ -53,7 +53,7 @@ def test_they_stand_in_the_terminal() -> None:
     assert [" ".join(line.split()) for line in lines[lines.index("") + 1 :] if "Net" in line or "Modules" in line] == [
         "Modules that differ most, own work of one iteration each (not tested)",
         "-5.00 ms only before: 5.00 ms Net.b",
-        "+4.00 ms 10.0 ms → 14.0 ms, 4 → 6 launches, saved 4.00 MB → 2.00 MB Net.a",
+        "+4.00 ms 10.0 ms → 14.0 ms, 4 → 6 launches, saved 3.81 MiB → 1.91 MiB Net.a",
         "-3.00 ms only before: 3.00 ms Net.s",
         "+3.00 ms only after: 3.00 ms Net.s",
         "+2.00 ms only after: 2.00 ms Net.c",

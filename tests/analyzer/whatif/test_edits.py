@@ -1,4 +1,4 @@
-"""What can be set, by the text with which it is asked for."""
+"""The edits that can be set, by the text with which each is asked for."""
 
 import math
 

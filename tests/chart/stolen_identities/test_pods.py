@@ -1,4 +1,4 @@
-"""What the operator's identity does to pods: those that wait for their sidecar go on without, and nothing else."""
+"""The operator's identity and pods: those that wait for their sidecar go on without, and nothing else."""
 
 import asyncio
 import itertools

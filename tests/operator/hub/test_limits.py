@@ -62,7 +62,7 @@ def test_a_bucket_gives_its_burst_and_then_its_rate() -> None:
 
 
 def training_process(number: int) -> pb.Process:
-    """What a sidecar says of a rank on a GPU."""
+    """A sidecar's word on a rank on a GPU."""
     now = 1_795_859_400 * 10**9
     return pb.Process(
         process_id=f"{number}-0123456789ab",

@@ -24,7 +24,7 @@ class Killed(BaseException):
 
 
 def found(catalog: Catalog) -> dict[str, bool]:
-    """Whether each request has its report."""
+    """Tells whether each request has its report."""
     query = RequestQuery(cluster="", namespace="", state="", host="", text="", sort="submitted", after="", limit=50)
     return {item.uid: item.has_report for item in catalog.requests(query, None).items}
 

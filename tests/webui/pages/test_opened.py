@@ -1,4 +1,4 @@
-"""What was given to `fleetprof ui PATH…`: the page shows its progress, then leads to the report."""
+"""The page of `fleetprof ui PATH…` shows its progress, then leads to the report."""
 
 import json
 import re

@@ -15,7 +15,7 @@ FACET = "cluster"
 
 
 def is_of(namespace: Column[str], cluster: str, own: str) -> ColumnElement[bool]:
-    """Whether a row of this namespace is of the cluster; `own` is the reader's."""
+    """The condition that a row of this namespace is of the cluster; `own` is the reader's."""
     if cluster == own:
         return not_(namespace.contains(".", autoescape=True))
     return namespace.startswith(qualify(cluster, ""), autoescape=True)

@@ -19,7 +19,7 @@ Admits = Callable[[Any, Any], bool]
 
 
 class LimitedConnections:
-    """Those of one server, by its event loop."""
+    """The connections of one server, by its event loop."""
 
     def __init__(self, limits: ConnectionLimits, admits: Admits | None = None) -> None:
         self._admits = admits
@@ -62,7 +62,7 @@ class LimitedConnection(H11Protocol):
         self._counted.take(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Of asyncio."""
+        """See asyncio."""
         self._counted.table.leave(self)
         super().connection_lost(exc)
 
@@ -75,7 +75,7 @@ class LimitedConnection(H11Protocol):
             self.loop.call_later(BODY_S, self._end_without_body, self.cycle)
 
     def on_response_complete(self) -> None:
-        """Of uvicorn."""
+        """See uvicorn."""
         self._counted.table.end(self, self.loop.time())
         super().on_response_complete()
 

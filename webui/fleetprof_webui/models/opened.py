@@ -1,4 +1,4 @@
-"""What a person opened with `fleetprof ui PATH…`, while it is read and when it is there."""
+"""The traces and reports that a person opened with `fleetprof ui PATH…`, during and after reading."""
 
 from typing import Annotated
 

@@ -49,6 +49,6 @@ class StacksLook(Model):
 
 
 class StacksPage(Model):
-    """What a request for stacks read, the latest look last."""
+    """The document of a request for stacks, the latest look last."""
 
     looks: list[StacksLook]

@@ -1,4 +1,4 @@
-"""What was given to `fleetprof ui PATH…`, and how far its analysis is."""
+"""The answer about what was given to `fleetprof ui PATH…`, and its progress."""
 
 from fastapi import APIRouter, Response
 
@@ -13,7 +13,7 @@ router = APIRouter(tags=["reports"])
 
 @router.get("/opened", **describes(OpenedPage))
 def show_opened(service: CurrentService, viewer: CurrentViewer) -> Response:
-    """How far the traces and reports are that this service was started with."""
+    """The progress of the traces and reports that this service was started with."""
     viewer.check_namespace("opened", "opened trace")
     if service.opened is None:
         raise not_found("opened trace", "open some: fleetprof ui PATH…")

@@ -60,7 +60,7 @@ def show_request(
 
 @router.get("/requests/{namespace}/{uid}/stacks", **describes(StacksPage))
 def show_stacks(service: CurrentService, viewer: CurrentViewer, namespace: Namespace, uid: Uid) -> Response:
-    """Where the ranks of the job were, by groups of equal stacks: of a request that asked for it and has ended."""
+    """The places of the job's ranks, by groups of equal stacks: of a request that asked for it and has ended."""
     viewer.check_namespace(namespace, "request")
     return answer(read_stacks_page(service.store, namespace, uid))
 

@@ -1,1 +1,1 @@
-"""How far a job is from the published peak of its devices."""
+"""The distance of a job from the published peak of its devices."""

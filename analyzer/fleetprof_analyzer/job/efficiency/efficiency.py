@@ -58,7 +58,7 @@ def _measure(device_name: str, ranks: Sequence[RankFlops], again: int | None) ->
 
 
 def _find_recomputed(tree: ModuleTree | None) -> int | None:
-    """What of the operations is computed again in backward, ‰; None where no whole iteration with shapes was marked."""
+    """The part of the operations that is computed again in backward, ‰; None where no whole iteration was marked."""
     if tree is None or tree.ended_early or not tree.whole.flops:
         return None
     return round(1000 * tree.recompute.flops / tree.whole.flops)

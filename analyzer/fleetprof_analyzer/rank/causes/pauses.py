@@ -80,7 +80,7 @@ def _look_the_same(view: RankView, proven: Bools, place: PlaceInCode | None) -> 
 
 
 def _count_rows(view: RankView, thread: MainThread) -> Int64s:
-    """How many operators and calls of a loader of each name begin on the main thread, shape (iterations, names)."""
+    """The number of operators and loader calls of each name on the main thread, shape (iterations, names)."""
     start_ns = np.append(thread.top.start_ns, thread.data.start_ns)
     name = np.append(thread.top.name, thread.data.name)
     starts = np.array([one.start_ns for one in view.iterations], np.int64)
@@ -101,7 +101,7 @@ def _find_work(thread: MainThread) -> Union:
 
 
 def _longest_silence(view: RankView, work: Union, number: int) -> tuple[int, int]:
-    """Of one iteration, [start, end)."""
+    """The stretch of one iteration, [start, end)."""
     one = view.iterations[number]
     start = np.array([one.start_ns], np.int64)
     starts, ends = without(union(start, start + one.duration_ns), work)
@@ -121,7 +121,7 @@ def _name_silence(thread: MainThread, silence: tuple[int, int]) -> tuple[int, in
 
 
 def _shows_nothing_else(view: RankView, silence: tuple[int, int], place: PlaceInCode | None) -> bool:
-    """Whether each sample in there is of the function that led to the proven ones."""
+    """Tells of each sample in there whether it is of the function that led to the proven ones."""
     track = read_track(view.samples)
     function = None if place is None else (place.file, place.function)
     return track is None or all(chain[-1][:2] == function for chain, _ in within(track, [silence]))

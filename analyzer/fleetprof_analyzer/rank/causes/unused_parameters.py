@@ -45,7 +45,7 @@ def find_unused_parameters(view: RankView) -> KnownCause | None:
 
 
 def _find_notes(view: RankView, rows: Rows, gradients: Rows) -> Union:
-    """Of one thread, `rows` by start: a note in each gradient's function, a reading beside each gradient's copy."""
+    """Finds in one thread's `rows`, by start, a note in each gradient's function and a reading beside its copy."""
     select, copies = _named(view, rows, _SELECT), _named(view, rows, _INTO_GRADIENT)
     following = np.arange(1, len(rows) + 1)
     following[-1:] = len(rows) - 1

@@ -25,7 +25,7 @@ Sizes = Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What one operator was given: dimensions of its tensors (of a list of tensors a list), and values where kept."""
+    """The inputs of one operator: dimensions of its tensors (of a list of tensors a list), and values where kept."""
 
     dimensions: Sequence[Any]
     values: Sequence[Any]
@@ -43,7 +43,7 @@ class Formula:
 
 
 def count_flops(name: str, inputs: Inputs) -> int | None:
-    """Those of a call of the operator `name`, None where its shapes do not tell them. Raises KeyError: no formula."""
+    """Counts those of a call of the operator `name`, None where its shapes do not tell. Raises KeyError: no formula."""
     formula = find_formula(name)
     try:
         values = msgspec.json.decode(inputs.values) if inputs.values else []
@@ -59,7 +59,7 @@ def find_formula(name: str) -> Formula:
 
 
 def has_formula(name: str) -> bool:
-    """Whether this operator's operations are counted."""
+    """Tells whether this operator's operations are counted."""
     return name.removesuffix("_") in FORMULAS
 
 

@@ -42,7 +42,7 @@ class OperatorFlops:
 
 
 def count_operators(rows: Rows, names: list[str], inputs: list[Inputs]) -> OperatorFlops:
-    """Those of rows of one trace in any order; `names` and `inputs` are the trace's."""
+    """Counts those of rows of one trace in any order; `names` and `inputs` are the trace's."""
     counts = (rows.category == Category.OPERATOR) & where_name(rows, names, has_formula)
     at, inner = _leave_outermost(rows, np.flatnonzero(counts))
     numbers, owner = _number_kinds(rows, at)
@@ -97,7 +97,7 @@ def _number_kinds(rows: Rows, at: Int64s) -> tuple[list[tuple[int, int]], Int64s
 
 
 def _leave_outermost(rows: Rows, at: Int64s) -> tuple[Int64s, Int64s]:
-    """Those of the rows that lie in no other of them, ascending, and of each the last row that lies in it, or itself.
+    """The rows that lie in no other of them, ascending, and of each the last row that lies in it, or itself.
 
     Under autocast `aten::linear` is given float32, and the product inside bfloat16: that is what is computed with.
     """

@@ -28,7 +28,7 @@ _PROCESS: Final = "process"
 def measure_memory_growth(
     trace: Trace, samples: RankSamples | None, iterations: Sequence[Iteration]
 ) -> MemoryGrowth | None:
-    """Of the device or process that grows most."""
+    """The growth of the device or process that grows most."""
     ends = np.array([one.start_ns + one.duration_ns for one in iterations], np.int64)
     found = [None if samples is None else _of_process(samples)]
     memory = trace.memory

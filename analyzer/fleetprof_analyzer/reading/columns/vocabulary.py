@@ -54,7 +54,7 @@ class NameNumbers(dict[str, int]):
         return number
 
     def has_values(self, number: int) -> bool:
-        """Whether values of operators of this name are kept."""
+        """Tells whether values of operators of this name are kept."""
         return number in self._valued
 
     def communicates(self, number: int) -> bool:

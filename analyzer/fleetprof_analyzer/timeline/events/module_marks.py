@@ -19,7 +19,7 @@ _AGAIN: Final = {"phase": "again in backward"}
 
 
 def mark_modules(trace: Trace, span: Span) -> list[Mark]:
-    """Those that reach into [start, end); none where no iteration is marked."""
+    """The marks that reach into [start, end); none where no iteration is marked."""
     _, marked = part_marked(trace)
     if marked is None:
         return []

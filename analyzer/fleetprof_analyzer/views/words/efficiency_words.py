@@ -1,4 +1,4 @@
-"""What a report says of floating-point operations: how many, how fast, and how far from the device's published peak."""
+"""The words for floating-point operations: how many, how fast, and how far from the device's published peak."""
 
 from typing import Final
 

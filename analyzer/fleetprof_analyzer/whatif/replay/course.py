@@ -30,7 +30,7 @@ _NO_WAITS: Final[Union] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class HostEvent(IntEnum):
-    """What the host comes to."""
+    """The moments of the host."""
 
     LAUNCH = 0
     BORDER = 1
@@ -176,7 +176,7 @@ def _awaited(trace: Trace, rows: StreamRows) -> Awaited:
 
 
 def _joins(source: OperationSource | None, operations: RankOperations | None, rows: StreamRows) -> Awaited:
-    """Where the training thread of a rank without a device waits for its collectives."""
+    """The points at which the training thread of a rank without a device waits for its collectives."""
     if source is None or operations is None:
         none = np.zeros(0, np.int64)
         return Awaited(none, none, none, np.zeros(0, np.bool_))
@@ -224,7 +224,7 @@ def _merge(rows: StreamRows, awaited: Awaited, borders: Int64s) -> tuple[HostEve
 
 
 def classes_of(course: RankCourse) -> list[WorkClass]:
-    """What each row of a course is."""
+    """The kind of each row of a course."""
     trace, rows = course.trace, course.rows
     by_name: dict[tuple[int, int], WorkClass] = {}
     for name, category in set(zip(rows.name.tolist(), rows.category.tolist(), strict=True)):

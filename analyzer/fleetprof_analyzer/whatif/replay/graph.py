@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from fleetprof_api.errors import FleetprofError
 
 from fleetprof_analyzer.trace.classes import WorkClass
 from fleetprof_analyzer.trace.trace import Bools, Int64s
@@ -26,7 +27,7 @@ _KINDS: Final = ("host", "compute", "communication", "copies", "waits")
 _KIND_OF_CLASS: Final = {WorkClass.COMPUTE: 1, WorkClass.COMMUNICATION: 2, WorkClass.MEMORY: 3}
 
 
-class CircularWork(Exception):
+class CircularWork(FleetprofError):
     """Work seems to wait for itself: the recording does not say enough to replay it."""
 
 
@@ -44,7 +45,7 @@ class Meetings:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """What a scenario changes: hosts' own times and rows' durations by rank, and the collectives' transfers."""
+    """The changes of a scenario: hosts' own times and rows' durations by rank, and the collectives' transfers."""
 
     host_ns: list[Int64s]
     row_ns: list[Int64s]
@@ -118,7 +119,7 @@ class JobGraph:
         return JobGraph(self.courses, self.meetings, self._begins_ns, proven=False)
 
     def _kinds(self) -> Int64s:
-        """What each node's own time is, positions in `_KINDS`."""
+        """The kind of each node's own time, positions in `_KINDS`."""
         kind = np.full(self._count, _KINDS.index("communication"), np.int64)
         for course, nodes in zip(self.courses, self._numbers, strict=True):
             kind[nodes.came] = kind[nodes.left] = _KINDS.index("host")
@@ -227,7 +228,7 @@ class JobGraph:
         )
 
     def bounds(self, outcome: "GraphTimes") -> dict[str, float]:
-        """What the job's time consists of, by the chain of nodes that each waited for the one before, ns by kind."""
+        """The parts of the job's time, by the chain of nodes that each waited for the one before, ns by kind."""
         values = outcome.at
         found = dict.fromkeys(_KINDS, 0.0)
         node = int(values.argmax())
@@ -252,7 +253,7 @@ class JobGraph:
         )
 
     def iteration_times(self, outcome: "GraphTimes") -> Floats:
-        """How long each iteration takes, ns, mean over the ranks, shape (iterations,); of none the window's length."""
+        """The length of each iteration, ns, mean over the ranks, shape (iterations,); of none the window's length."""
         every = [
             _iteration_times(course, events, ends)
             for course, events, ends in zip(self.courses, outcome.left_ns, outcome.ends_ns, strict=True)
@@ -263,7 +264,7 @@ class JobGraph:
 
 @dataclass(frozen=True, slots=True)
 class GraphTimes:
-    """Of each rank when its host leaves each event, and when its rows end."""
+    """The moments of each rank at which its host leaves each event, and at which its rows end."""
 
     left_ns: list[Floats]
     ends_ns: list[Floats]
@@ -308,5 +309,5 @@ def _topological(source: Int64s, target: Int64s, count: int) -> list[int] | None
 
 
 def no_meetings() -> Meetings:
-    """Of a job whose ranks meet nobody who was captured."""
+    """The times of a job whose ranks meet nobody who was captured."""
     return Meetings(_NONE, _NONE, _NONE, _NONE, _NONE)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from fleetprof_api.errors import FleetprofError
 
 from fleetprof_analyzer.job.stragglers.replay.alignment import align_clocks
 from fleetprof_analyzer.job.stragglers.replay.graph.plan import Circular as CircularOperations
@@ -31,7 +32,7 @@ class CapturedJob:
     unmatched: str = ""
 
 
-class NothingToReplay(ValueError):
+class NothingToReplay(FleetprofError, ValueError):
     """No trace holds what a replay needs."""
 
 

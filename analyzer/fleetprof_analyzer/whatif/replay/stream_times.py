@@ -21,7 +21,7 @@ _MANY: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class StreamTimes:
-    """Of n rows: the row before on the stream (-1), how long after its end each begins at the least, and the rest.
+    """The order of n rows: the one before on the stream (-1), how long after its end each begins at least, the rest.
 
     `latency_ns` is from a launch's call to its row; `lag_ns`: of the start, unexplained; `rests`: nothing that was
     recorded says when the row could begin.

@@ -25,7 +25,7 @@ class Awaited:
 
 
 def find_awaited(begin_ns: Int64s, end_ns: Int64s, place: Int32s, called_ns: Int64s, row_end_ns: Int64s) -> Awaited:
-    """Of waits, shape (w,); the rows, shape (n,), are in the order of their launches, and end so on each stream."""
+    """The waits, shape (w,); the rows, shape (n,), are in the order of their launches, and end so on each stream."""
     best = np.full(len(begin_ns), -1, np.int64)
     best_end = np.full(len(begin_ns), np.iinfo(np.int64).min, np.int64)
     for stream in np.unique(place):

@@ -58,7 +58,7 @@ class SweepRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What the sizes show together: iteration = slope x + constant, memory likewise, and the size to take."""
+    """The sizes together: iteration = slope x + constant, memory likewise, and the size to take."""
 
     schema_version: int = 1
     rows: list[SweepRow]

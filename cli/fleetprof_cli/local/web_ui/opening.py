@@ -33,7 +33,7 @@ _MOST_LINE: Final = 1 << 20
 
 
 class OpeningOrder(msgspec.Struct, frozen=True):
-    """What to open: files and folders, and how to read them."""
+    """The files and folders to open, and how to read them."""
 
     paths: tuple[str, ...]
     iteration_range: str = ""
@@ -41,7 +41,7 @@ class OpeningOrder(msgspec.Struct, frozen=True):
 
 
 class _Line(msgspec.Struct, kw_only=True):
-    """What the process says: of a trace that was read, of captures that are there, of what went wrong."""
+    """The messages of the process: of a trace that was read, of captures that are there, of what went wrong."""
 
     what: str
     count: int = 0
@@ -53,7 +53,7 @@ class _Line(msgspec.Struct, kw_only=True):
 
 @dataclass
 class Opening:
-    """What was asked to be opened, and how far it is; `Opening.page` is what the service answers."""
+    """The analysis of what was opened, and its progress; `Opening.page` is what the service answers."""
 
     wanted: OpeningOrder
     location: StoreLocation
@@ -66,7 +66,7 @@ class Opening:
         self._seconds = 0.0
 
     def page(self) -> OpenedPage:
-        """How far it is."""
+        """The progress."""
         seconds = self._seconds if self._finished else time.monotonic() - self._began
         return OpenedPage(items=list(self._found.values()), finished=self._finished, seconds=round(seconds, 2))
 

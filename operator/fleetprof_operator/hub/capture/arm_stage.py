@@ -102,7 +102,7 @@ def _look(state: CaptureState, earlier: EarlierLooks) -> tuple[Look, EarlierLook
 
 
 async def _begin(state: CaptureState, look: Look) -> CanaryOutcome | None:
-    """What comes before the order: the count, and the canary. None where only time has passed."""
+    """Does what comes before the order: the count, and the canary. None where only time has passed."""
     found = look.found
     state.leave_queue()
     state.wait_for(found.targets)

@@ -33,7 +33,7 @@ class StepKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """What is to be done, and what the status says of it. `position`: the place in a queue."""
+    """The next thing to do, and what the status says of it. `position`: the place in a queue."""
 
     kind: StepKind
     reason: str
@@ -43,7 +43,7 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierLooks:
-    """What is known from earlier looks: until when ranks are gathered, since when some are missing; 0: not."""
+    """The facts of earlier looks: until when ranks are gathered, since when some are missing; 0: not."""
 
     gather_until_unix_ns: int = 0
     others_since_unix_ns: int = 0
@@ -74,7 +74,7 @@ def note_missing(memory: EarlierLooks, found: Resolution, now_unix_ns: int) -> E
 
 
 def is_grace_over(memory: EarlierLooks, spec: Spec, now_unix_ns: int) -> bool:
-    """Whether the request goes on without the ranks that are missing."""
+    """Tells whether the request goes on without the ranks that are missing."""
     since, grace_s = memory.others_since_unix_ns, spec.missing_ranks_grace_seconds
     return since > 0 and grace_s is not None and now_unix_ns >= since + grace_s * SECOND_NS
 
@@ -143,13 +143,13 @@ def _queue_for_ranks(look: Look) -> NextStep:
 
 
 def _say_busy(look: Look) -> str:
-    """What ranks record that are busy. What a sidecar said last may be of the canary, which is over."""
+    """Says what ranks record that are busy. A sidecar's last word may be of the canary, which is over."""
     own = any(t.process.busy and t.process.process_id == look.canary for t in look.found.targets)
     return "still record, for the canary or for their job's own profiler" if own else _BUSY_WITH_JOB
 
 
 def _find_pending(look: Look) -> str:
-    """What a short wait may still improve; empty when nothing."""
+    """Says what a short wait may still improve; empty when nothing."""
     found, settings, now = look.found, look.settings, look.now_unix_ns
     if found.incomplete and not found.final:
         return found.incomplete

@@ -48,7 +48,7 @@ class PlaceState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What a request holds and waits for at this moment, beside its ledger.
+    """The things that a request holds and waits for at this moment, beside its ledger.
 
     `queued`: (sidecar, process) of the ranks that it waits for until it has them; with `looks_for_pods` it may still
     find any of its namespace. `queue_position`: its place among those who wait for ranks, or for a place (1 comes next;
@@ -96,7 +96,7 @@ class CaptureState:
 
     @property
     def standing(self) -> Standing:
-        """What it holds and waits for now."""
+        """The things that it holds and waits for now."""
         return self._standing
 
     @property
@@ -186,11 +186,11 @@ class CaptureState:
     # ------------------------------------------------------------ what is known, and waited for
 
     def is_stored(self, line: Line) -> bool:
-        """Whether the store is known to hold what that rank was to give."""
+        """Tells whether the store is known to hold what that rank was to give."""
         return line in self._stored
 
     def is_trace_stored(self, line: Line) -> bool:
-        """Whether that rank's whole trace was seen to arrive."""
+        """Tells whether that rank's whole trace was seen to arrive."""
         return line in self._traces_stored
 
     async def wait_for_news(self, seen_version: int) -> None:

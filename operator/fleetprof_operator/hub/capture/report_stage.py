@@ -40,7 +40,7 @@ async def make_report(state: CaptureState) -> str:
 
 
 async def find_difference(state: CaptureState) -> str:
-    """What keeps the ranks' iterations from being the same, as the report found it; mostly nothing."""
+    """Says what keeps the ranks' iterations from being the same, as the report found it; mostly nothing."""
     if not state.standing.report_made or state.ledger.start_mode != "step":
         return ""
     try:

@@ -125,12 +125,12 @@ class RequestCapture:
 
     @property
     def holds_place(self) -> bool:
-        """Whether it is one of those under way."""
+        """Tells whether it is one of those under way."""
         return not self.finished and (self._state.standing.place is PlaceState.HELD or bool(self.ledger.entries))
 
     @property
     def wants_place(self) -> bool:
-        """Whether it is ready to be one of them."""
+        """Tells whether it is ready to be one of them."""
         return not self.finished and not self.holds_place and self._state.standing.place is PlaceState.WANTED
 
     def want_place(self) -> None:

@@ -136,7 +136,7 @@ def _common_period(processes: Sequence[pb.Process]) -> int:
 
 
 def find_profiler(processes: Sequence[pb.Process]) -> ProfilerFacts:
-    """What the slowest of the ranks' profilers needs."""
+    """The facts of the slowest of the ranks' profilers."""
     found = [_read_profiler(p.profiler) if p.HasField("profiler") else KINETO for p in processes]
     return ProfilerFacts(
         name=found[0].name,

@@ -26,7 +26,7 @@ WATCHES: Final[Mapping[TriggerType, type[Watch[Any]]]] = {
 
 
 def answers_with_stacks(spec: PolicySpec, trigger: str) -> bool:
-    """Whether what a policy's trigger of this name makes asks for stacks."""
+    """Tells whether the requests of a policy's trigger of this name ask for stacks."""
     if spec.template.spec.capture is not None:
         return True
     return any(WATCHES[one.type].answers_with_stacks for one in spec.triggers if one.name == trigger)

@@ -1,4 +1,4 @@
-"""What a job goes through in a second, by the batch that its modules were given and by the pods' label."""
+"""The throughput of a job, by the batch that its modules were given and by the pods' label."""
 
 import pytest
 from fleetprof_analyzer.job.efficiency.throughput import measure_throughput

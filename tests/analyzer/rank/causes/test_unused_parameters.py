@@ -11,7 +11,7 @@ Row = tuple[str, float, float]
 
 
 def found(*rows: Row, searches: bool = True) -> list[tuple[str, float, int]]:
-    """Of twelve iterations with these rows (name, when, how long in ms) of autograd, behind a search of 2 ms."""
+    """Twelve iterations with these rows (name, when, how long in ms) of autograd, behind a search of 2 ms."""
     loop = WrittenLoop()
     for number in range(12):
         if searches:

@@ -1,4 +1,4 @@
-"""What the sidecar's container runs: the sidecar, or in another image something that ends with the pod."""
+"""The command of the sidecar's container: the sidecar, or in another image something that ends with the pod."""
 
 import os
 import signal

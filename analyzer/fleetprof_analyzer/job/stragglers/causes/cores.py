@@ -46,7 +46,7 @@ def find_contention(table: OwnTime, candidate: Candidate, total: float, operator
 
 
 def _made_by_others(table: OwnTime, candidate: Candidate, center: Callable[[Floats], Any]) -> float:
-    """What it waits for a core longer than its peers, without what more work makes it wait, ns per iteration."""
+    """Its wait for a core beyond that of its peers, without what more work makes it wait, ns per iteration."""
     waited, usually_waited = excess(table, candidate, table.waited_ns, center)
     ran, usually_ran = excess(table, candidate, table.ran_ns, center)
     share = usually_waited / usually_ran if usually_ran > 0 else 0.0
@@ -57,7 +57,7 @@ def _made_by_others(table: OwnTime, candidate: Candidate, center: Callable[[Floa
 
 
 def _explained_by_limit(table: OwnTime, candidate: Candidate) -> bool:
-    """Whether it may use fewer cores than its peers, and its waits of all iterations hold half of its excess there.
+    """Tells whether it may use fewer cores than its peers, and its waits of all iterations hold half of its excess.
 
     A quota stops the process now and then, and whoever looks at it: of one iteration the waits say little.
     """

@@ -23,7 +23,7 @@ class Groups:
 
     @property
     def is_told(self) -> bool:
-        """Whether it names something that is no gap of a host."""
+        """Tells whether it names something that is no gap of a host."""
         imbalance = self.imbalance
         heavy = imbalance.heaviest and imbalance.cause != "host"
         moves = imbalance.moves is not None and imbalance.moves != "host"
@@ -31,7 +31,7 @@ class Groups:
 
 
 def find_groups(agreed: Agreed) -> Groups:
-    """What the reading of the verdict tells, or the other one where that says nothing."""
+    """Reads links and work by the reading of the verdict, or by the other one where that says nothing."""
     found = _read(agreed.search)
     if agreed.other is None or found.links.slow or found.imbalance.heaviest or found.imbalance.moves:
         return found
