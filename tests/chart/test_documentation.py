@@ -26,6 +26,7 @@ SETTINGS = sorted(
         (page.name, name)
         for page in PAGES
         for text in [*commands(page), *re.findall(r"`([^`\n]+)`", page.read_text())]
+        if not re.match(r"(fleetprof )?(whatif|sweep) ", text)  # they set what a job has
         for name in re.findall(r"--set (\S+?)=", text)
     }
 )

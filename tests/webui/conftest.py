@@ -19,6 +19,7 @@ from fleetprof_webui.access.local import LocalAccess
 from fleetprof_webui.app import create_application
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import open_database, sqlite_url
+from fleetprof_webui.models.opened import OpenedPage
 from fleetprof_webui.reports.reading import ReportReader
 from fleetprof_webui.service import CaptureRequests, Service
 from fleetprof_webui.telemetry.prometheus import Prometheus
@@ -243,6 +244,7 @@ def make_site(store: MemoryStore, catalog_file: Path, tmp_path: Path) -> Iterato
             reports=ReportReader(store),
             captures=captures,
             prometheus=prometheus,
+            opened=lambda: OpenedPage(items=[], finished=True, seconds=0.5),
         )
         app = create_application(service, hosts=[HOST], static=static or tmp_path / "static")
         client = TestClient(app, base_url=ORIGIN, headers={"Accept": "application/json"}, raise_server_exceptions=False)

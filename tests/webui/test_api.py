@@ -10,8 +10,9 @@ from fleetprof_api.report.report import read_report
 from fleetprof_webui.openapi import list_models
 from fleetprof_webui.requests.detail import read_detail
 from harness.memory_store import MemoryStore
+from harness.stalls.planted_ranks import hang
 from starlette.testclient import TestClient
-from webui.conftest import BEGAN, SECOND, WRITE
+from webui.conftest import BEGAN, SECOND, WRITE, put_stacks
 
 REPORT = "/reports/team-a/slow"
 MODELS = {model.__name__: model for model in list_models()}
@@ -33,11 +34,13 @@ def addresses(client: TestClient) -> list[tuple[str, str]]:
         reference = content.get("application/json", {}).get("schema", {}).get("$ref", "")
         if (model := reference.rpartition("/")[2]) in MODELS:
             query = next((query for end, query in queries.items() if path.endswith(end)), "")
-            found.append((path.format(**names) + query, model))
+            uid = "hung" if path.endswith("/stacks") else names["uid"]
+            found.append((path.format(**names | {"uid": uid}) + query, model))
     return found
 
 
-def test_every_answer_is_as_the_openapi_document_says(client: TestClient) -> None:
+def test_every_answer_is_as_the_openapi_document_says(store: MemoryStore, client: TestClient) -> None:
+    put_stacks(store, "team-a", "hung", hang(4, 1), at=400)
     checked = addresses(client)
     assert len(checked) >= 14
     for path, name in checked:

@@ -53,10 +53,10 @@ def test_the_lines_in_a_terminal() -> None:
         "Modules of one iteration of 120 ms (operators 100 ms), by the line that calls a module; with all",
         "that is inside it.",
         " 70.0 %  /job/model.py:14  Net.blocks.0, Net.blocks.1  70.0 ms, 4 calls, 6 launches, 1.00 TFLOP/s,",
-        "         parameters 128 B, saved for backward 32 B",
+        "         parameters 128 bytes, saved for backward 32 bytes",
         " 45.0 %  /job/model.py:7  Net.blocks.0.up, Net.blocks.1.up  45.0 ms, 4 calls, 6 launches, 1.00",
-        "         TFLOP/s, parameters 128 B, saved for backward 16 B",
+        "         TFLOP/s, parameters 128 bytes, saved for backward 16 bytes",
         " 10.0 %  /job/model.py:30  Net.again  10.0 ms, 2 calls, 3 launches, 1.00 TFLOP/s, saved for backward",
-        "         16 B",
+        "         16 bytes",
     ]
     assert max(map(len, render_lines(TREE, 60).splitlines())) <= 60

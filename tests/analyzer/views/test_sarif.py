@@ -53,10 +53,13 @@ def results_of(report: Report, folder: PurePosixPath | None = None) -> list[tupl
 def test_findings_and_lines_stand_at_their_place() -> None:
     assert results_of(REPORT, PurePosixPath("/job")) == [
         ("warning", "train%20loop.py", 9, "The host waits (12.3 % at most). Leave it out"),
-        ("note", "model.py", 14, "Net�: 60.0 % of an iteration's work (60.0 ms, 2 calls), 3.00 MB saved for backward."),
+        (
+            "note", "model.py", 14,
+            "Net�: 60.0 % of an iteration's work (60.0 ms, 2 calls), 2.86 MiB saved for backward.",
+        ),
         (
             "note", "file:///usr/lib/loss.py", 3,
-            "Loss: 10.0 % of an iteration's work (10.0 ms, 2 calls), 3.00 MB saved for backward.",
+            "Loss: 10.0 % of an iteration's work (10.0 ms, 2 calls), 2.86 MiB saved for backward.",
         ),
     ]  # fmt: skip
 

@@ -51,7 +51,9 @@ def test_copies_are_added_up_by_direction() -> None:
     ]
     found = [(c.words, c.count, c.total_ns // MS, c.size, c.bytes_per_s) for c in add_copies(ranks)]
     assert found == [
-        ("HtoD", 6, 3, "600 B", 20), ("HtoD, pageable", 2, 1, "5 B", 1), ("memset", 2, 1, "size not recorded", None)
+        ("HtoD", 6, 3, "600 bytes", 20),
+        ("HtoD, pageable", 2, 1, "5 bytes", 1),
+        ("memset", 2, 1, "size not recorded", None),
     ]  # fmt: skip
     assert "HtoD, pageable" in render_page(Report(ranks=ranks))
     assert 'id="copies"' not in render_page(Report(ranks=[rank(0)]))
