@@ -130,6 +130,8 @@ async def test_a_certificate_s_owner_comes_as_an_account_whose_token_they_may_as
     command = await start("ui", "--no-open", "--service-account", "reader", **environment)
     with enter(await read_address(command)) as browser:
         assert browser.get("/whoami").json()["name"] == f"system:serviceaccount:{ground.namespace}:reader"
+    command.terminate()  # killed, it would leave its kubectl behind
+    await asyncio.wait_for(command.communicate(), 60)
 
 
 async def test_what_is_wrong_is_said_with_the_next_step(serve: Serve, run: Any) -> None:
