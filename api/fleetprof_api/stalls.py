@@ -13,7 +13,7 @@ from fleetprof_api.samples import CodePlace
 from fleetprof_api.stacks import ProcessStacks, UnreadableStacks, check_stacks
 
 MOST_STORED_BYTES: Final = 256 << 20
-"""Of all samples of a request, as JSON; the store has them compressed."""
+"""The bound of all samples of a request, as JSON; the store has them compressed."""
 
 
 class StackGroup(msgspec.Struct, frozen=True):

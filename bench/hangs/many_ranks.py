@@ -23,9 +23,9 @@ from fleetprof_api import keys  # noqa: E402
 from fleetprof_api.stalls import read_job_stacks  # noqa: E402
 from fleetprof_operator.hub.hub import Hub  # noqa: E402
 from fleetprof_operator.hub.server import serve  # noqa: E402
-from fleetprof_store.memory import MemoryStore  # noqa: E402
 from harness.hub.planted_stacks import answer  # noqa: E402
 from harness.hub.scripted_sidecar import TOKEN, ScriptedSidecar, make_process, make_request  # noqa: E402
+from harness.memory_store import MemoryStore  # noqa: E402
 from harness.stalls.planted_ranks import hang  # noqa: E402
 
 SIDECARS = 64  # a connection has at most a hundred streams

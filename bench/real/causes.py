@@ -93,7 +93,7 @@ class NamedCause:
 
 LATE = (Planted("causes/core_limited", "few_cores", rank=1),)
 _OF_VERDICTS = {"cpu_contention": "few_cores"}
-"""What the verdict calls a known cause otherwise."""
+"""The verdict's own names of known causes."""
 PROGRAMS = [*(Planted(kind.program, kind.name) for kind in KINDS), *LATE, *map(Planted, HEALTHY)]
 
 

@@ -47,7 +47,7 @@ class TraceOrder:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who the kernel says a datagram's sender is (SCM_CREDENTIALS). pid 0: in a pid namespace not visible from here."""
+    """The kernel's word on a datagram's sender (SCM_CREDENTIALS). pid 0: in a pid namespace not visible from here."""
 
     pid: int
     uid: int

@@ -59,7 +59,7 @@ CATEGORIES: Final = {
 PYTHON_FUNCTION: Final = "python_function"
 
 VALUED: Final = "aten::convolution"
-"""How the names of operators begin whose values are kept: what a convolution computes depends on its stride."""
+"""The beginnings of names of operators whose values are kept: what a convolution computes depends on its stride."""
 
 Place = tuple[str, str]
 Shape = tuple[bytes, bytes]

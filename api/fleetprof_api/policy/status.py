@@ -65,12 +65,12 @@ class PolicyCapture(StatusPart):
 
     @property
     def fired_unix_ns(self) -> int:
-        """When it fired."""
+        """The time at which it fired."""
         return _to_unix_ns(self.fired_time)
 
     @property
     def completed_unix_ns(self) -> int:
-        """When its request ended; 0 while it goes on."""
+        """The time at which its request ended; 0 while it goes on."""
         return _to_unix_ns(self.completion_time) if self.completion_time is not None else 0
 
     @property

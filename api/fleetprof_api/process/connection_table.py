@@ -1,4 +1,4 @@
-"""Which connections of a server stay when there are too many: those with a request under way.
+"""The connections of a server that stay when there are too many: those with a request under way.
 
 Guarantees: pure, with the time passed in (seconds). A new connection has room unless all that could go for it are in
 use: the longest unused one goes, of its own address where that has its share, else of the address that has most. So

@@ -64,13 +64,13 @@ class IterationRange(Part):
 
 
 class Stacks(Part):
-    """The place of every rank at a moment, also of a job that hangs."""
+    """The stacks of every rank at a moment, also of a job that hangs."""
 
     samples: int = Field(default=1, ge=1, le=3, description="How often to look, two seconds apart.")
 
 
 class Reading(Part):
-    """The reading of every rank instead of a recording."""
+    """A look at every rank instead of a recording."""
 
     stacks: Stacks = Field(
         description="The Python stacks of all threads, the latest collectives, and the kernel's word on each process. "

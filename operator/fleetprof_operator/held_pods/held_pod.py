@@ -59,7 +59,7 @@ def read_held(pod: Json) -> HeldPod | None:
 
 
 def explain(held: HeldPod, patience_s: int) -> str:
-    """Why it goes on without its sidecar, as one sentence of bounded length."""
+    """Explains why it goes on without its sidecar, in one sentence of bounded length."""
     text = f"its sidecar ({held.image}) did not start within {patience_s} s" + (held.trouble and f": {held.trouble}")
     return text if len(text) <= _MOST else f"{text[: _MOST - 1]}…"
 

@@ -1,4 +1,4 @@
-"""Which processes there are: one record for the profiler's client and the agent of each, found by any of their names.
+"""The known processes: one record for the profiler's client and the agent of each, found by any of their names.
 
 Guarantees: no lock, no clock, no I/O; the process table calls everything here under its lock and passes the time in.
 Every record is found by its id and by the address of each end that it has, and by nothing else; each change is told.

@@ -1,4 +1,4 @@
-"""Which client of a profiler and which agent are the two ends of one process.
+"""The client of a profiler and the agent that are the two ends of one process.
 
 Guarantees: pure; two ends are joined only if the kernel says the same of both and no other end fits; a name alone
 proves nothing.

@@ -14,7 +14,7 @@ _RATIO: Final = 1.25
 
 
 def keep_pace(before_ns: Mapping[int, int]) -> dict[int, int]:
-    """The pace from `before_ns`, iterations by how many of them before the recorded one: those at the latest pace."""
+    """Keeps of `before_ns`, lengths by how many iterations before the recorded one, those at the latest pace."""
     distances = sorted(before_ns)
     late: list[int] = []
     early = sorted(before_ns.values())

@@ -1,4 +1,4 @@
-"""Which connections stay when there are too many."""
+"""The connections that stay when there are too many."""
 
 from fleetprof_api.process.connection_table import ConnectionLimits, ConnectionTable
 

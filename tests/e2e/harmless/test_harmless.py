@@ -93,7 +93,7 @@ def trouble_sidecar(kind: Kind, job: LocalJob) -> None:
 
 
 def find_marks(kind: Kind) -> list[pytest.MarkDecorator]:
-    """When it runs, and whether it is known to end otherwise."""
+    """Marks it by when it runs, and by whether it is known to end otherwise."""
     harm = pytest.mark.xfail(reason="PyTorch's own doing: docs/limits.md", raises=AssertionError, strict=True)
     return [*([] if kind.always else [pytest.mark.nightly]), *([harm] if kind.is_harmed else [])]
 

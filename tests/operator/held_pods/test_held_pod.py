@@ -1,4 +1,4 @@
-"""Which pods wait for their sidecar, since when, and what of such a pod is changed."""
+"""The pods that wait for their sidecar, since when, and what of such a pod is changed."""
 
 import copy
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which iterations before a recorded one are at the pace that the job has now."""
+"""The iterations before a recorded one that are at the pace that the job has now."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Which cluster captures are of, where several share the store: their namespace says so (`keys.qualify`).
+"""The cluster that captures are of, where several share the store: their namespace says so (`keys.qualify`).
 
 Guarantees: a cluster is found and counted by the namespaces that a person may read, and by no others.
 """

@@ -6,7 +6,7 @@ Guarantees: constants only; a number that one test alone needs stands beside it.
 from typing import Final
 
 FAITHFUL: Final = 0.03
-"""Of the window: a replay that is off by more is rough."""
+"""A share of the window: a replay that is off by more is rough."""
 CLEARLY: Final = 1.5
 """Times as much as all others, or as is usual."""
 SIGMA: Final = 1.4826
@@ -22,7 +22,7 @@ LEAST_ON_HOST: Final = 0.1
 MOST: Final = 0.75
 """Of the iterations, what a rank always does; of the ranks of a host, or of what is lost, nearly all of it."""
 HALF: Final = 0.5
-"""Of an excess: what makes up so much of it explains it; of ranks, iterations and operators: most of them."""
+"""A share of an excess: what makes up so much of it explains it; of ranks, iterations and operators: most of them."""
 USUAL: Final = 0.25
 """Quantile over a rank's iterations that stands for those without a pause."""
 RARE: Final = 0.005

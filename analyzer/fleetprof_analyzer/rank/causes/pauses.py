@@ -93,7 +93,7 @@ def _count_rows(view: RankView, thread: MainThread) -> Int64s:
 
 
 def _find_work(thread: MainThread) -> Union:
-    """When the thread, or autograd for it, runs operators."""
+    """The stretches in which the thread, or autograd for it, runs operators."""
     return join(
         union(thread.top.start_ns, np.maximum(thread.reached_ns, thread.top.end_ns)),
         union(thread.beside.start_ns, thread.beside.end_ns),
@@ -101,7 +101,7 @@ def _find_work(thread: MainThread) -> Union:
 
 
 def _longest_silence(view: RankView, work: Union, number: int) -> tuple[int, int]:
-    """The stretch of one iteration, [start, end)."""
+    """The longest silence of one iteration, [start, end)."""
     one = view.iterations[number]
     start = np.array([one.start_ns], np.int64)
     starts, ends = without(union(start, start + one.duration_ns), work)
@@ -121,7 +121,7 @@ def _name_silence(thread: MainThread, silence: tuple[int, int]) -> tuple[int, in
 
 
 def _shows_nothing_else(view: RankView, silence: tuple[int, int], place: PlaceInCode | None) -> bool:
-    """Tells of each sample in there whether it is of the function that led to the proven ones."""
+    """Tells whether each sample in there is of the function that led to the proven ones."""
     track = read_track(view.samples)
     function = None if place is None else (place.file, place.function)
     return track is None or all(chain[-1][:2] == function for chain, _ in within(track, [silence]))

@@ -30,7 +30,7 @@ _NO_WAITS: Final[Union] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class HostEvent(IntEnum):
-    """The moments of the host."""
+    """The kinds of events of a host."""
 
     LAUNCH = 0
     BORDER = 1

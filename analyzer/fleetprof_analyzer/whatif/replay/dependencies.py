@@ -1,4 +1,4 @@
-"""Which rows of other streams a row begins behind: what no trace says is told from when rows began.
+"""The rows of other streams that a row begins behind, told from when rows began, since no trace says it.
 
 A row j of one stream holds another stream up from the first row on that is launched after j and from which none began
 before j's end, in no iteration. It counts where it binds at least once: that row began right when j ended, and nothing

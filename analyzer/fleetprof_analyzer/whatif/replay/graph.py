@@ -202,7 +202,7 @@ class JobGraph:
         return Lengths([one.host.own_ns for one in self.courses], rows, self.meetings.transfer_ns)
 
     def replay(self, lengths: Lengths) -> "GraphTimes":
-        """When everything happens with these lengths, ns since the window's begin."""
+        """The moment of each node with these lengths, ns since the window's begin."""
         base = np.zeros(self._count)
         for number in range(len(self.courses)):
             nodes, times = self._numbers[number], self.times[number]
@@ -245,7 +245,7 @@ class JobGraph:
         return found
 
     def recorded(self) -> "GraphTimes":
-        """When everything did happen."""
+        """The moment of each node as it was recorded."""
         begins = self._begins_ns.tolist()
         return GraphTimes(
             [(one.host.left_ns - begin).astype(np.float64) for one, begin in zip(self.courses, begins, strict=True)],

@@ -1,4 +1,4 @@
-"""When the rows of one rank could begin: constants of its recording, what they wait for, and what stays unexplained.
+"""The earliest begins of one rank's rows: constants of its recording, what they wait for, and what stays unexplained.
 
 Guarantees: pure. A row begins when it was launched, the row before it on its stream has ended, and what it stands
 behind on other streams has; a start that is more than 25 µs after all of these is unexplained and kept as it was.

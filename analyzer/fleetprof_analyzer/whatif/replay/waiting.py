@@ -1,4 +1,4 @@
-"""Which row each wait of the host awaits: of those launched before it, the one that ended last when it went on.
+"""The row that each wait of the host awaits: of those launched before it, the one that ended last when it went on.
 
 No trace names it for all calls; a copy that blocks, a full queue of launches and a call that synchronizes are alike by
 what they do. Guarantees: pure.

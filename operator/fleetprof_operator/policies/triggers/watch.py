@@ -59,7 +59,7 @@ class Watch(ABC, Generic[Details]):
     fires_once_in_a_run: ClassVar[bool] = False
     """Whether its captures are remembered for as long as the job is there."""
     answers_with_stacks: ClassVar[bool] = False
-    """Whether its request asks for stacks, whatever the template says: a trace of a job that stands holds nothing."""
+    """True: its request asks for stacks, whatever the template says: a trace of a job that stands holds nothing."""
     repeats_after_restart: ClassVar[bool] = False
     """Whether a new operator sees the same occasion again, so that it is no news that it was answered."""
 

@@ -19,8 +19,8 @@ from harness.traces.straggler_sections import stragglers_of
 STAGES, REPLICAS = 4, 2
 LAUNCH_S = 8e-6
 HOSTS = ("none", "just before", "far ahead", "waits at the end", "waits unseen at the end")
-"""How the host launches the device's work: not recorded, 20 µs before it starts, one call after the other from the
-iteration's begin on, and so with a wait at the iteration's end that is recorded or is not."""
+"""The host's ways of launching device work: not recorded, 20 µs before it starts, one call after the other from
+the iteration's begin on, and so with a wait at the iteration's end that is recorded or is not."""
 SLOWDOWN = 1.1787  # published: as measured over with all operations of one kind equally long
 COLLECTIVES = {
     "params-all-gather": "all_gather", "grads-reduce-scatter": "reduce_scatter",

@@ -1,4 +1,4 @@
-"""When a job stands: longer than it ever paused, and never before its first iteration."""
+"""A job stands when it pauses longer than it ever did, and never before its first iteration."""
 
 import pytest
 from fleetprof_api.policy import StalledTrigger

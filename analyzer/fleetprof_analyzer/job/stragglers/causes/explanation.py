@@ -180,7 +180,7 @@ def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list
 
 
 def _of_late_iterations(one: Evidence) -> Evidence:
-    """Marks evidence that is a mean over the late iterations alone says so; operators are compared over all of them."""
+    """Marks evidence that is a mean over the late iterations alone; operators are compared over all of them."""
     if one.unit != _PER_ITERATION or one.measure.startswith("operator "):
         return one
     return msgspec.structs.replace(one, unit="ns per late iteration")
