@@ -13,6 +13,16 @@ class Collect(StrEnum):
     DEVICE_METRICS = "DeviceMetrics"
 
 
+class Activity(StrEnum):
+    """A kind of rows to record where not all are wanted."""
+
+    DEVICE = "Device"
+
+
+HOST_OPTIONS: Final = (Collect.SHAPES, Collect.STACKS, Collect.MODULE_TREE)
+"""What says something of operators, so that nothing of it is in a recording of the device alone."""
+
+
 # What earlier versions had, and what to name instead.
 _RETIRED: Final = {
     "Modules": "it named modules by class and ordinal; ModuleTree names them as the model does",

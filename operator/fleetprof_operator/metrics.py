@@ -30,7 +30,7 @@ ENDS: Final = (
     "Complete", "PartiallyCaptured", "AllRanksFailed", "Cancelled", "DeadlineExceeded", "NothingMatched",
     "PodsPending", "SidecarsMissing", "NotInjected", "CannotFindPods", "Unsupported", "Invalid", "StoreUnavailable",
     "NothingSpeaksKineto", "NoOptimizerStep", "RanksMissing", "AmbiguousTarget", "ClocksDiffer", "AlreadyCapturing",
-    "CanaryHarmed", "CanaryFailed", "CanaryImpossible", "NoMemory", "BeyondBounds", "AnalysisFailed",
+    "CanaryHarmed", "CanaryFailed", "CanaryImpossible", "NoMemory", "NoDevice", "BeyondBounds", "AnalysisFailed",
     "TooManyCaptures", "Internal",
 )  # fmt: skip
 """How a request ends: the reasons of docs/reasons.md.

@@ -42,6 +42,7 @@ class TraceOrder:
     trace_id: str
     start: StepStart | TimeStart
     collect: Collection[str] = ()
+    activities: Collection[str] = ()
     device_kind: str = ""
 
 

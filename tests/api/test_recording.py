@@ -79,6 +79,9 @@ def test_nothing_known_needs_nothing_that_can_be_told() -> None:
         ([], ["Stacks"], False),
         (["Stacks"], ["Stacks", "Shapes"], False),
         (["Stacks", "Shapes"], ["Shapes", "DeviceMetrics"], True),
+        (["Device"], [], False),
+        ([], ["Device"], True),
+        (["Device"], ["Device"], True),
     ],
 )
 def test_a_recording_without_an_option_says_nothing_of_one_with_it(

@@ -105,6 +105,12 @@ def test_wrong_ranks_are_refused_with_the_rule(text: str, rule: str) -> None:
         (CaptureOptions(every=2), {"window": {"iterations": 5}, "ranks": {"every": 2}}),
         (CaptureOptions(collect=["Shapes"]), {"window": {"iterations": 5}, "collect": ["Shapes"]}),
         (CaptureOptions(thread_samples="Never"), {"window": {"iterations": 5}, "threadSamples": "Never"}),
+        (CaptureOptions(iterations=5, duration_ms=500), {"window": {"iterations": 5, "durationMillis": 500}}),
+        (CaptureOptions(activities=["Device"]), {"window": {"iterations": 5}, "activities": ["Device"]}),
+        (
+            CaptureOptions(duration_ms=500, iteration_range="execute_model"),
+            {"window": {"durationMillis": 500}, "iteration": {"range": "execute_model"}},
+        ),
         (CaptureOptions(traces="Auto"), {"window": {"iterations": 5}, "traces": "Auto"}),
         (CaptureOptions(deadline_s=60), {"window": {"iterations": 5}, "activeDeadlineSeconds": 60}),
         (CaptureOptions(max_trace_mib=2), {"window": {"iterations": 5}, "limits": {"maxTraceBytes": 2 << 20}}),
@@ -124,8 +130,9 @@ def test_flags_make_the_request_that_a_file_would_hold(options: CaptureOptions, 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (CaptureOptions(iterations=5, duration_ms=500), "--iterations and --duration exclude each other"),
+        (CaptureOptions(iterations=5, duration_ms=500, warmup=1), ""),
         (CaptureOptions(warmup=1, duration_ms=500), "--warmup counts iterations"),
+        (CaptureOptions(iteration_range="a"), "--iteration-range needs --duration"),
         (CaptureOptions(ranks=[1], sample=2), "--ranks and --sample exclude each other"),
         (CaptureOptions(sample=2, every=2), "--sample and --every exclude each other"),
         (CaptureOptions(duration_ms=20_000), "--duration above 10s needs --ranks, --sample or --every"),

@@ -55,6 +55,7 @@ CHANGES: list[tuple[str, Any]] = [
     ("window", {"iterations": 6}),
     ("capture", {"stacks": {}}),
     ("iteration", {"range": "a"}),
+    ("activities", ["Device"]),
     ("collect", None),
     ("collect", ["Shapes", "Stacks"]),
     ("traces", "Auto"),

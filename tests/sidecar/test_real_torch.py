@@ -108,10 +108,10 @@ class Job:
             lambda: next((v for v in self.side.table.snapshot() if v.rank == rank and v.role is Role.TRAINER), None)
         )
 
-    def order(self, view: ProcessView, start: StepStart | TimeStart, collect: tuple[str, ...] = ()) -> Path:
+    def order(self, view: ProcessView, start: StepStart | TimeStart, **more: Any) -> Path:
         """Places an order by hand; returns where its trace will be."""
         output = f"{self.side.directory.traces}/c-r{view.rank}.json"
-        wanted = TraceOrder(output=output, trace_id=f"c-r{view.rank}", start=start, collect=collect, device_kind="cpu")
+        wanted = TraceOrder(output=output, trace_id=f"c-r{view.rank}", start=start, device_kind="cpu", **more)
         until = time.time_ns() + 20 * 10**9
         if isinstance(start, TimeStart):
             until = latest_delivery_unix_ns(start, "cpu")
@@ -123,9 +123,9 @@ class Job:
         trace: dict[str, Any] = json.loads(path.read_text())
         return trace
 
-    def record(self, view: ProcessView, start: StepStart | TimeStart, collect: tuple[str, ...] = ()) -> dict[str, Any]:
+    def record(self, view: ProcessView, start: StepStart | TimeStart, **more: Any) -> dict[str, Any]:
         """The trace of an order; the process takes another one then."""
-        path = self.order(view, start, collect)
+        path = self.order(view, start, **more)
         trace = self.await_trace(path)
         self.await_that(lambda: (now := self.side.table.get(view.process_id)) and not now.busy)
         path.unlink()
@@ -183,7 +183,8 @@ def test_each_window_is_the_one_that_was_asked_for(start_job: Callable[..., Job]
     assert_iterations_begin_with_the_asked_step(job, view, collect=("Shapes", "Stacks"))
     assert_iterations_begin_with_the_asked_step(job, view, warmup_steps=3)
     assert_time_holds_the_steps_of_that_time(job, view)
-    assert len([event for event in job.events if isinstance(event, Delivered)]) == 4
+    assert_a_recording_of_the_device_has_the_marks_of_steps_alone(job, view)
+    assert len([event for event in job.events if isinstance(event, Delivered)]) == 5
     assert job.finish() == 0
 
 
@@ -191,12 +192,20 @@ def assert_iterations_begin_with_the_asked_step(
     job: Job, view: ProcessView, collect: tuple[str, ...] = (), warmup_steps: int = 0
 ) -> None:
     first_step = job.steps()[-1][0] + 150  # 20 ms each, a poll every second
-    trace = job.record(view, StepStart(first_step=first_step, steps=5, warmup_steps=warmup_steps), collect)
+    trace = job.record(view, StepStart(first_step=first_step, steps=5, warmup_steps=warmup_steps), collect=collect)
     job.await_that(partial(job.has_passed, first_step + 5))
     assert recorded_steps(trace, job.steps())[:5] == list(range(first_step, first_step + 5))
     assert trace["trace_id"] == "c-r0"
     modules = {event["name"] for event in trace["traceEvents"] if event.get("cat") == "python_function"}
     assert any(name.startswith("nn.Module: Linear_") for name in modules) == ("Stacks" in collect)
+
+
+def assert_a_recording_of_the_device_has_the_marks_of_steps_alone(job: Job, view: ProcessView) -> None:
+    first_step = job.steps()[-1][0] + 150
+    trace = job.record(view, StepStart(first_step=first_step, steps=5), activities=("Device",))
+    job.await_that(partial(job.has_passed, first_step + 5))
+    assert recorded_steps(trace, job.steps())[:5] == list(range(first_step, first_step + 5))
+    assert {event["cat"] for event in trace["traceEvents"] if event["ph"] == "X"} <= {"user_annotation", "Trace"}
 
 
 def assert_time_holds_the_steps_of_that_time(job: Job, view: ProcessView) -> None:

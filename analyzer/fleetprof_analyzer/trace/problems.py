@@ -46,6 +46,7 @@ class ProblemKind(StrEnum):
     RECORDING_PAUSED = "recording_paused"
     WORK_MISSING = "work_missing"
     CLOCKS_DIFFER = "clocks_differ"
+    HOST_NOT_RECORDED = "host_not_recorded"
 
 
 _SENTENCES: Final = {
@@ -57,6 +58,8 @@ _SENTENCES: Final = {
     ProblemKind.NEGATIVE_DURATION: "events with a negative duration were left out",
     ProblemKind.OUTSIDE_RECORDING: "rows far outside of the recording were left out",
     ProblemKind.ABSURD_DURATION: "events with an impossible duration were left out",
+    ProblemKind.HOST_NOT_RECORDED: "the trace has no operator and no launch: stages, modules, lines and the causes "
+    "of idle time are not known",
 }
 
 

@@ -1389,6 +1389,7 @@ class Arm(_message.Message):
     CANARY_FIELD_NUMBER: _builtins.int
     THREAD_SAMPLES_FIELD_NUMBER: _builtins.int
     ITERATION_RANGE_FIELD_NUMBER: _builtins.int
+    ACTIVITIES_FIELD_NUMBER: _builtins.int
     capture_id: _builtins.str
     first_step: _builtins.int
     """the first complete step of the window, in KinetoStepTracker's count, on every rank"""
@@ -1428,6 +1429,10 @@ class Arm(_message.Message):
     def estimate(self) -> Global___RecordingEstimate:
         """absent: nothing is known of this workload"""
 
+    @_builtins.property
+    def activities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """names of fleetprof_api.choices.Activity; none: everything"""
+
     def __init__(
         self,
         *,
@@ -1449,10 +1454,11 @@ class Arm(_message.Message):
         canary: _builtins.bool = ...,
         thread_samples: _builtins.bool = ...,
         iteration_range: _builtins.str = ...,
+        activities: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["estimate", b"estimate", "first_step", b"first_step", "start", b"start", "start_unix_ns", b"start_unix_ns", "window", b"window"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_iterations", b"asked_iterations", "canary", b"canary", "capture_id", b"capture_id", "collect", b"collect", "deliver_until_unix_ns", b"deliver_until_unix_ns", "estimate", b"estimate", "first_step", b"first_step", "give_up_unix_ns", b"give_up_unix_ns", "iteration_range", b"iteration_range", "kernel_classes", b"kernel_classes", "max_slowdown_percent", b"max_slowdown_percent", "max_trace_bytes", b"max_trace_bytes", "orders", b"orders", "sample_interval_ns", b"sample_interval_ns", "start", b"start", "start_unix_ns", b"start_unix_ns", "thread_samples", b"thread_samples", "traces", b"traces", "window", b"window"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["activities", b"activities", "asked_iterations", b"asked_iterations", "canary", b"canary", "capture_id", b"capture_id", "collect", b"collect", "deliver_until_unix_ns", b"deliver_until_unix_ns", "estimate", b"estimate", "first_step", b"first_step", "give_up_unix_ns", b"give_up_unix_ns", "iteration_range", b"iteration_range", "kernel_classes", b"kernel_classes", "max_slowdown_percent", b"max_slowdown_percent", "max_trace_bytes", b"max_trace_bytes", "orders", b"orders", "sample_interval_ns", b"sample_interval_ns", "start", b"start", "start_unix_ns", b"start_unix_ns", "thread_samples", b"thread_samples", "traces", b"traces", "window", b"window"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_start: _TypeAlias = _typing.Literal["first_step", "start_unix_ns"]  # noqa: Y015
     _WhichOneofArgType_start: _TypeAlias = _typing.Literal["start", b"start"]  # noqa: Y015

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from fleetprof_api.choices import Collect
+from fleetprof_api.choices import Activity, Collect
 from fleetprof_api.ledger import RecordingCost, RecordingEstimate
 
 MIB: Final = 1 << 20
@@ -82,9 +82,11 @@ def most_memory_bytes(events: int, collect: Collection[str]) -> int:
     return FIXED_BYTES + events * _MEMORY_PER_EVENT[Collect.STACKS in collect, Collect.SHAPES in collect]
 
 
-def covers(collected: Collection[str], collect: Collection[str]) -> bool:
-    """Tells whether a recording with `collected` says enough of one with `collect`: it had all that makes it larger."""
-    return all(option in collected for option in (Collect.STACKS, Collect.SHAPES) if option in collect)
+def covers(known: Collection[str], options: Collection[str]) -> bool:
+    """Tells whether a recording with the options `known` says enough of one with `options`: it was not smaller."""
+    if Activity.DEVICE in known and Activity.DEVICE not in options:
+        return False
+    return all(option in known for option in (Collect.STACKS, Collect.SHAPES) if option in options)
 
 
 def say_bytes(size_bytes: int) -> str:

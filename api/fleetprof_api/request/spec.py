@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from fleetprof_api.choices import Collect, Traces, explain_retired
+from fleetprof_api.choices import HOST_OPTIONS, Activity, Collect, Traces, explain_retired
 from fleetprof_api.limits import (
     HIGHEST_RANK,
     LEAST_TRACE_BYTES,
@@ -133,7 +133,8 @@ class Recording(Part):
     )
     window: Window | None = Field(
         default=None,
-        description="How much to record; exactly one of `iterations` and `durationMillis`. Needed without `capture`.",
+        description="How much to record: `iterations`, `durationMillis`, or what ends first of both. Needed without "
+        "`capture`.",
     )
     capture: Reading | None = Field(
         default=None, description="What to read instead of a recording: `stacks` tells where a job that hangs stands."
@@ -141,7 +142,7 @@ class Recording(Part):
     iteration: IterationRange | None = Field(
         default=None,
         description="What an iteration is, for jobs without optimizer steps (inference, evaluation); an optimizer step "
-        "when absent. Needs `window.durationMillis`.",
+        "when absent. Needs `window.durationMillis` without `iterations`.",
     )
     collect: Annotated[
         list[Annotated[Collect, Field(strict=False)]], Field(max_length=4), Unique(), BeforeValidator(_refuse_retired)
@@ -150,6 +151,11 @@ class Recording(Part):
         description="What to record beside operators and kernels; each costs time in the job. ModuleTree: one "
         "iteration more, in which the agent marks each module; no other measure counts it. "
         "Modules, Memory and Flops of earlier versions are refused.",
+    )
+    activities: Annotated[list[Annotated[Activity, Field(strict=False)]], Field(max_length=1), Unique()] = Field(
+        default=[],
+        description="What to record; everything when empty. Device: kernels, copies and the marks of iterations alone, "
+        "which is the smallest recording there is; nothing of the host is measured then. Needs a GPU.",
     )
     thread_samples: Annotated[ThreadSampling, Field(strict=False)] = Field(
         default=ThreadSampling.AUTO,
@@ -217,12 +223,12 @@ class Recording(Part):
         return (self.window is None) != (self.capture is None)
 
     @rule(
-        "!has(self.iteration) || (has(self.window) && has(self.window.durationMillis))",
-        "spec.iteration needs spec.window.durationMillis: nothing counts ranges before they are recorded",
+        "!has(self.iteration) || (has(self.window) && !has(self.window.iterations))",
+        "spec.iteration needs spec.window.durationMillis alone: nothing counts ranges before they are recorded",
         field="iteration",
     )
     def _records_ranges_by_time(self) -> bool:
-        return self.iteration is None or (self.window is not None and self.window.duration_millis is not None)
+        return self.iteration is None or (self.window is not None and self.window.iterations is None)
 
     @rule(
         "!has(self.capture) || !has(self.ranks)",
@@ -241,6 +247,23 @@ class Recording(Part):
         return self.capture is None or not self.collect
 
     @rule(
+        "!has(self.capture) || !has(self.activities) || self.activities.size() == 0",
+        "spec.capture.stacks record nothing: leave spec.activities out",
+        field="activities",
+    )
+    def _records_activities(self) -> bool:
+        return self.capture is None or not self.activities
+
+    @rule(
+        "!has(self.activities) || self.activities.size() == 0 || !has(self.collect) || "
+        f"!self.collect.exists(option, option in {[str(option) for option in HOST_OPTIONS]})",
+        f"{', '.join(HOST_OPTIONS)} of spec.collect say something of operators, which spec.activities leaves out",
+        field="collect",
+    )
+    def _collects_what_is_recorded(self) -> bool:
+        return not self.activities or not set(self.collect) & set(HOST_OPTIONS)
+
+    @rule(
         "!has(self.window) || !has(self.window.durationMillis) || "
         f"self.window.durationMillis <= {_LONGEST_MILLIS} || has(self.ranks)",
         f"spec.window.durationMillis above {_LONGEST_MILLIS} needs spec.ranks to choose some ranks",
@@ -249,6 +272,11 @@ class Recording(Part):
     def _is_short_for_all_ranks(self) -> bool:
         millis = (self.window.duration_millis or 0) if self.window is not None else 0
         return millis <= _LONGEST_MILLIS or self.ranks is not None
+
+    @property
+    def options(self) -> list[str]:
+        """The names of all that makes a recording larger or smaller."""
+        return [*self.collect, *self.activities]
 
     @property
     def recorded(self) -> Window:

@@ -11,7 +11,7 @@ from fleetprof_api.request.rules import rule
 
 
 class Window(Part):
-    """The length of the capture: whole training iterations, or a time."""
+    """The length of the capture: whole training iterations, a time, or what ends first."""
 
     iterations: int | None = Field(
         default=None,
@@ -23,7 +23,8 @@ class Window(Part):
         default=None,
         ge=10,
         le=LONGEST_WINDOW_NS // 10**6,
-        description="How long to record instead; above 10000 only together with `ranks`.",
+        description="How long to record; with `iterations`, the time that they may take at most by the job's pace. "
+        "Above 10000 only together with `ranks`.",
     )
     warmup_iterations: int | None = Field(
         default=None,
@@ -33,11 +34,11 @@ class Window(Part):
     )
 
     @rule(
-        "has(self.iterations) != has(self.durationMillis)",
-        "exactly one of spec.window.iterations and spec.window.durationMillis must be set",
+        "has(self.iterations) || has(self.durationMillis)",
+        "spec.window.iterations, spec.window.durationMillis or both must be set",
     )
-    def _has_one_measure(self) -> bool:
-        return (self.iterations is None) != (self.duration_millis is None)
+    def _has_a_measure(self) -> bool:
+        return self.iterations is not None or self.duration_millis is not None
 
     @rule(
         "!has(self.warmupIterations) || has(self.iterations)",

@@ -28,7 +28,9 @@ class CaptureOptions:
     ranks: Sequence[int] | None = None
     sample: int | None = None
     every: int | None = None
+    iteration_range: str | None = None
     collect: Sequence[str] = ()
+    activities: Sequence[str] = ()
     thread_samples: str | None = None
     traces: str | None = None
     canary: str | None = None
@@ -41,10 +43,10 @@ class CaptureOptions:
 
 def find_contradiction(options: CaptureOptions) -> str:
     """Which flags exclude, or need, each other; empty where none does."""
-    if options.iterations is not None and options.duration_ms is not None:
-        return "--iterations and --duration exclude each other: give one of them"
-    if options.warmup is not None and options.duration_ms is not None:
-        return "--warmup counts iterations: give --iterations instead of --duration"
+    if options.warmup is not None and options.duration_ms is not None and options.iterations is None:
+        return "--warmup counts iterations: give --iterations as well, or instead of --duration"
+    if options.iteration_range is not None and (options.duration_ms is None or options.iterations is not None):
+        return "--iteration-range needs --duration, without --iterations: ranges are counted when they are recorded"
     chosen = {"--ranks": options.ranks, "--sample": options.sample, "--every": options.every}
     given = [flag for flag, value in chosen.items() if value is not None]
     if len(given) > 1:
@@ -72,7 +74,9 @@ def make_document(
         "target": target,
         "window": _given(window),
         "ranks": _given(ranks) or None,
+        "iteration": None if options.iteration_range is None else {"range": options.iteration_range},
         "collect": list(options.collect) or None,
+        "activities": list(options.activities) or None,
         "threadSamples": options.thread_samples,
         "traces": options.traces,
         "canary": options.canary,

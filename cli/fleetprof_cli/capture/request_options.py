@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import click
-from fleetprof_api.choices import explain_retired
+from fleetprof_api.choices import Activity, explain_retired
 from fleetprof_api.request import (
     CanaryMode,
     Collect,
@@ -64,13 +64,18 @@ _OPTIONS: Final = (
         "--duration",
         metavar="DURATION",
         type=Duration.of_field(Window, "duration_millis", _MILLISECOND_NS),
-        help="A length of time instead of iterations, for example 500ms.",
+        help="A length of time, for example 500ms; with --iterations: what ends first by the pace of the job.",
     ),
     click.option(
         "--warmup",
         metavar="N",
         type=_bounds(Window, "warmup_iterations"),
         help="Iterations to trace and throw away before.",
+    ),
+    click.option(
+        "--iteration-range",
+        metavar="NAME",
+        help="What an iteration is in a job without optimizer steps: a range of this name, for example execute_model.",
     ),
     click.option("--ranks", metavar="0,8,16-19", callback=read_ranks, help="These ranks  [default: all]."),
     click.option(
@@ -83,6 +88,13 @@ _OPTIONS: Final = (
         multiple=True,
         callback=_collect,
         help=f"What to record as well; each costs time in the job: {', '.join(Collect)}.",
+    ),
+    click.option(
+        "--activities",
+        type=click.Choice([activity.value for activity in Activity], case_sensitive=False),
+        multiple=True,
+        help="Record device work and the marks of iterations alone: the smallest trace there is  "
+        "[default: everything].",
     ),
     click.option(
         "--thread-samples",
@@ -156,7 +168,9 @@ def read_options(flags: dict[str, Any]) -> CaptureOptions:
         ranks=flags["ranks"],
         sample=flags["sample"],
         every=flags["every"],
+        iteration_range=flags["iteration_range"],
         collect=flags["collect"],
+        activities=flags["activities"],
         thread_samples=flags["thread_samples"],
         traces=flags["traces"],
         canary=flags["canary"],

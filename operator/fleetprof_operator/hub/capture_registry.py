@@ -88,14 +88,14 @@ class CaptureRegistry:
         waiting = [c for c in earlier if c.waits_for(targets)]
         return [c.ledger.name for c in sorted(waiting, key=lambda c: c.queue_key)]
 
-    def estimate(self, namespace: str, target: str, collect: Collection[str]) -> RecordingEstimate | None:
+    def estimate(self, namespace: str, target: str, options: Collection[str]) -> RecordingEstimate | None:
         """The latest capture's estimate for this target of one with these options; None where none does."""
         known = [
             c for c in self.by_uid.values() if (c.ledger.namespace, c.request.target_text()) == (namespace, target)
         ]
         for capture in sorted(known, key=lambda c: c.ledger.submitted_unix_ns, reverse=True):
             costs = [entry.recording_cost for entry in capture.ledger.entries if entry.recording_cost is not None]
-            if costs and covers(capture.request.spec.collect, collect) and (learned := learn(costs)):
+            if costs and covers(capture.request.spec.options, options) and (learned := learn(costs)):
                 return learned
         return None
 

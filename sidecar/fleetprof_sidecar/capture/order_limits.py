@@ -10,7 +10,7 @@ limit.
 from collections.abc import Iterable
 from typing import Final
 
-from fleetprof_api.choices import Collect
+from fleetprof_api.choices import Activity, Collect
 from fleetprof_api.errors import FleetprofError
 from fleetprof_api.hub import hub_pb2
 from fleetprof_api.kernel_class import MOST_KERNEL_CLASSES
@@ -32,7 +32,6 @@ MOST_CAPTURES: Final = 16
 _CLOCKS_NS: Final = 600_000_000_000
 _LAST_STEP: Final = 2**31
 _LONGEST_RANGE: Final = 200
-_OPTIONS: Final = frozenset(Collect)
 
 
 class OverLimit(FleetprofError, ValueError):
@@ -54,6 +53,7 @@ def check_limits(arm: hub_pb2.Arm, now_unix_ns: int) -> None:
         ("start_unix_ns", arm.start_unix_ns, now_unix_ns + LONGEST_DEADLINE_NS + _CLOCKS_NS),
         ("orders", len(arm.orders), MAX_PROCESSES),
         ("collect", len(arm.collect), len(Collect)),
+        ("activities", len(arm.activities), len(Activity)),
         ("kernel_classes", len(arm.kernel_classes), MOST_KERNEL_CLASSES),
         ("iteration_range's length", len(arm.iteration_range), _LONGEST_RANGE),
     ):
@@ -61,9 +61,10 @@ def check_limits(arm: hub_pb2.Arm, now_unix_ns: int) -> None:
             raise OverLimit(f"{field} {value}: must be from 0 to {most}, the sidecar's own limit")
     if not arm.iteration_range.isprintable():
         raise OverLimit("iteration_range: must be printable")
-    for option in arm.collect:
-        if option not in _OPTIONS:
-            raise OverLimit(f"collect {option[:40]!r}: must be one of {', '.join(Collect)}")
+    for field, choices, given in (("collect", Collect, arm.collect), ("activities", Activity, arm.activities)):
+        for option in given:
+            if option not in frozenset(choices):
+                raise OverLimit(f"{field} {option[:40]!r}: must be one of {', '.join(choices)}")
 
 
 def check_room(arm: hub_pb2.Arm, captures: Iterable[ProcessCapture]) -> None:

@@ -66,6 +66,7 @@ def read_terms(
         iteration_ns=step.iteration_ns if step is not None else 0,
         poll_interval_ns=view.poll_interval_ns if view is not None else 0,
         collect=list(arm.collect),
+        activities=list(arm.activities),
         deliver_until_unix_ns=arm.deliver_until_unix_ns,
         give_up_unix_ns=arm.give_up_unix_ns,
         max_trace_bytes=arm.max_trace_bytes or MOST_TRACE_BYTES,
@@ -81,12 +82,17 @@ def read_terms(
         ranks_here=max(1, len(arm.orders)),
     )
     iterations = _count_iterations(arm.window, step) + terms.marked_iterations
-    need = None if estimate is None else need_of(estimate, iterations, arm.collect)
+    need = None if estimate is None else need_of(estimate, iterations, options_of(arm))
     return msgspec.structs.replace(
         terms,
         memory_needed_bytes=need.memory_bytes if need is not None else _blind_bytes(arm.window),
         trace_needed_bytes=need.trace_bytes if need is not None else 0,
     )
+
+
+def options_of(arm: hub_pb2.Arm) -> list[str]:
+    """The names of all that makes a recording larger or smaller, as `Recording.options` has them."""
+    return [*arm.collect, *arm.activities]
 
 
 def _read_estimate(sent: hub_pb2.RecordingEstimate) -> RecordingEstimate:
@@ -146,6 +152,7 @@ def build_order(terms: Terms, traces: Path, device_kind: str, profiler: Profiler
         trace_id=terms.trace_id,
         start=start,
         collect=terms.collect,
+        activities=terms.activities,
         device_kind=device_kind,
     )
     return profiler.write_order(order), deliver_until

@@ -70,6 +70,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     iteration_ns: int = 0  # median before the capture, 0 when unknown
     poll_interval_ns: int = 0
     collect: list[str] = []
+    activities: list[str] = []  # none: everything is recorded
     deliver_until_unix_ns: int = 0
     give_up_unix_ns: int = 0
     max_trace_bytes: int = 0

@@ -36,15 +36,15 @@ class RecordingHistory:
         estimate = learn([capture.cost]) if capture.cost is not None else None
         if estimate is not None:
             self._known.pop(process_id, None)
-            self._known[process_id] = frozenset(terms.collect), estimate
+            self._known[process_id] = frozenset([*terms.collect, *terms.activities]), estimate
         for kept in (self._known, self._recorded):
             while len(kept) > _MOST:
                 del kept[next(iter(kept))]
 
-    def of(self, process_id: str, collect: Collection[str]) -> RecordingEstimate | None:
+    def of(self, process_id: str, options: Collection[str]) -> RecordingEstimate | None:
         """The estimate of a recording with these options, by the process's last one."""
-        collected, estimate = self._known.get(process_id, (frozenset(), None))
-        return estimate if covers(collected, collect) else None
+        known, estimate = self._known.get(process_id, (frozenset(), None))
+        return estimate if covers(known, options) else None
 
     def recorded(self, process_id: str) -> Sequence[RecordedSpan]:
         """When the process was recorded of late."""

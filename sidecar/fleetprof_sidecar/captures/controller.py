@@ -19,7 +19,7 @@ from fleetprof_api.ledger import RankState, Reason
 from fleetprof_sidecar.capture.events import Cancel, FinalSeen, OrderRejected, PodEnded, TmpSeen, TraceWanted
 from fleetprof_sidecar.capture.machine import begin
 from fleetprof_sidecar.capture.order_limits import OverLimit, check_limits, check_room
-from fleetprof_sidecar.capture.orders import read_terms
+from fleetprof_sidecar.capture.orders import options_of, read_terms
 from fleetprof_sidecar.capture.process_capture import CaptureKey, ProcessCapture
 from fleetprof_sidecar.capture.recording_history import RecordingHistory
 from fleetprof_sidecar.capture.slowdown import SlowdownWatches
@@ -184,7 +184,7 @@ class CaptureController:
             return
         now = self._clock()
         try:
-            known = self._history.of(order.process_id, arm.collect)
+            known = self._history.of(order.process_id, options_of(arm))
             recorded = self._history.recorded(order.process_id)
             terms = read_terms(arm, order, self._processes.get(order.process_id), known, recorded)
         except ValueError as problem:

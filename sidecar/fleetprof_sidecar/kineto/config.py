@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from fleetprof_api.choices import Collect
+from fleetprof_api.choices import Activity, Collect
 from fleetprof_api.profiler import KINETO
 
 from fleetprof_sidecar.profiler import StepStart, TimeStart, TraceOrder
@@ -25,6 +25,10 @@ _COLLECT: Final[Mapping[str, tuple[str, ...]]] = {
     Collect.STACKS: ("PROFILE_WITH_STACK",),
     Collect.MODULE_TREE: (),  # the agent's marks
     Collect.DEVICE_METRICS: (),  # sampled by the agent through NVML, nothing of Kineto's
+}
+# Without user_annotation the marks of optimizer steps are missing, and with them the bounds of iterations.
+_ACTIVITY_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
+    Activity.DEVICE: ("kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation", "user_annotation"),
 }
 _PATH: Final = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+\.json")
 _TRACE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -51,6 +55,11 @@ def build_config(order: TraceOrder) -> str:
             raise ValueError(f"collect: {name!r} is not one of {', '.join(_COLLECT)}")
         for key in _COLLECT[name]:
             lines[key] = "true"
+    for name in order.activities:
+        if name not in _ACTIVITY_TYPES:
+            raise ValueError(f"activities: {name!r} is not one of {', '.join(_ACTIVITY_TYPES)}")
+    if order.activities:
+        lines["ACTIVITY_TYPES"] = ",".join(kind for name in sorted(order.activities) for kind in _ACTIVITY_TYPES[name])
     return "".join(f"{key}={value}\n" for key, value in lines.items())
 
 

@@ -117,7 +117,6 @@ WRONG = [
     (["capture", "Job/Sim", "--wait-for-job"], 2, "for example 'sim'"),
     (["capture", "sim", "--namespace", "my_team", "--wait-for-job"], 2, "for example 'my-team'"),
     (["capture", "s" * 53, "--wait-for-job"], 2, "no job " + "s" * 53),
-    (["capture", "sim", "--iterations", "5", "--duration", "500ms"], 2, "exclude each other"),
     (["capture", "sim", "--ranks", "9"], 5, "9"),
     (["report", "nothing"], 2, "there is no capture nothing, nor any other"),
 ]

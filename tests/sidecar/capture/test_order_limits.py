@@ -34,6 +34,8 @@ INT32 = st.integers(-(2**31), 2**31 - 1)
         ({"give_up_unix_ns": NOW + 100_000 * S}, "give_up_unix_ns"),
         ({"collect": ["PROFILE_MEMORY"]}, "collect 'PROFILE_MEMORY': must be one of Shapes"),
         ({"collect": ["Stacks"] * 7}, "collect 7"),
+        ({"activities": ["Host"]}, "activities 'Host': must be one of Device"),
+        ({"activities": ["Device", "Device"]}, "activities 2: must be from 0 to 1"),
         ({"iteration_range": "a" * 201}, "iteration_range's length 201"),
         ({"iteration_range": "a\n"}, "iteration_range: must be printable"),
         ({"kernel_classes": [hub_pb2.KernelClass()] * (MOST_KERNEL_CLASSES + 1)}, "kernel_classes 65"),

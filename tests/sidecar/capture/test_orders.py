@@ -81,6 +81,13 @@ def test_the_training_thread_is_sampled_unless_the_trace_has_stacks(
     assert agent_command(terms)["thread_samples"] is samples
 
 
+def test_an_order_for_the_device_alone_leaves_out_the_host() -> None:
+    terms = read_terms(hub_pb2.Arm(**ARM, activities=["Device"]), ORDER, trainer_view())
+    config, _ = build_order(terms, Path("/run/fp/traces"), "cuda", KinetoProfiler())
+    (line,) = (line for line in config.splitlines() if line.startswith("ACTIVITY_TYPES="))
+    assert line == "ACTIVITY_TYPES=kernel,gpu_memcpy,gpu_memset,gpu_user_annotation,user_annotation"
+
+
 def test_an_order_names_the_range_that_bounds_iterations() -> None:
     terms = read_terms(hub_pb2.Arm(**ARM, iteration_range="execute_model"), ORDER, trainer_view())
     assert terms.iteration_range == "execute_model"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+import numpy as np
 from fleetprof_api.report.report import Iteration, UnrecordedReason, UnrecordedTime
 
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
@@ -20,13 +21,15 @@ from fleetprof_analyzer.rank.window.missing_work import (
 from fleetprof_analyzer.rank.window.unrecorded import Lost
 from fleetprof_analyzer.trace.intervals import Union, length
 from fleetprof_analyzer.trace.problems import ProblemKind, Problems
-from fleetprof_analyzer.trace.trace import Trace
+from fleetprof_analyzer.trace.trace import Category, Trace
 
 _REASONS: Final[dict[Lost, UnrecordedReason]] = {
     Lost.PAUSED: "paused",
     Lost.WORK_MISSING: "work_missing",
     Lost.NO_DEVICE_ROWS: "no_device_rows",
 }
+
+_HOST: Final = (Category.OPERATOR, Category.RUNTIME)
 
 
 def find_window(
@@ -43,6 +46,8 @@ def find_window(
     paused = [replace(one, unrecorded=one.unrecorded.add(*pauses, Lost.PAUSED, one.busy())) for one in works]
     if not trace.rows.on_device.any():
         return paused
+    if not np.isin(trace.rows.category, _HOST).any():
+        problems.note(ProblemKind.HOST_NOT_RECORDED)
     missing, launches = find_launches_without_work(trace, works, calls)
     if missing.any():
         problems.add(

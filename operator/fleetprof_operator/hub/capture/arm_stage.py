@@ -165,7 +165,7 @@ def _arm(state: CaptureState, found: Resolution, now_unix_ns: int) -> bool:
     """Orders the window that fits. False when none does: the request has ended then."""
     spec, ledger = state.request.spec, state.ledger
     polling = [t for t in found.targets if t.process.polls_kineto]
-    estimate = ledger.estimate or state.hub.estimate(ledger.namespace, state.request.target_text(), spec.collect)
+    estimate = ledger.estimate or state.hub.estimate(ledger.namespace, state.request.target_text(), spec.options)
     fit = fit_window(spec, polling, estimate)
     if fit.refusal:
         state.book.conclude("False", NO_MEMORY, fit.refusal, now_unix_ns)

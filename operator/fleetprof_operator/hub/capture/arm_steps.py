@@ -18,6 +18,7 @@ from fleetprof_operator.hub.planning.resolution import Resolution
 from fleetprof_operator.hub.settings import SECOND_NS, HubSettings
 from fleetprof_operator.hub.submission import ALREADY, QUEUED, TOO_MANY
 
+NO_DEVICE: Final = "NoDevice"
 _BUSY_WITH_JOB: Final = "are being profiled by their job"
 
 
@@ -85,6 +86,9 @@ def decide(look: Look, memory: EarlierLooks) -> tuple[NextStep, EarlierLooks]:
         return _search(look), replace(memory, gather_until_unix_ns=0)
     if look.holder or look.earlier:
         return _queue_for_ranks(look), replace(memory, gather_until_unix_ns=0)
+    if look.spec.activities and all(target.process.device_kind == "cpu" for target in look.found.targets):
+        message = "spec.activities: Device records nothing of ranks on a CPU; leave spec.activities out"
+        return NextStep(StepKind.END, NO_DEVICE, message), memory
     pending, gather_until = _find_pending(look), memory.gather_until_unix_ns
     profiled = sum(target.process.busy for target in look.found.targets)
     if profiled and look.now_unix_ns < look.deadline_unix_ns - look.settings.gap_ns:

@@ -96,7 +96,7 @@ async def remember(state: CaptureState) -> None:
         return
     record = state.hub.registry.find(entries[0].sidecar_id)
     process = record.processes.get(entries[0].process_id) if record is not None else None
-    cost = None if process is None else sum_up(entries, spec.collect, process, ledger.uid, state.hub.clock())
+    cost = None if process is None else sum_up(entries, spec.options, process, ledger.uid, state.hub.clock())
     if cost is not None:
         try:
             workload = find_workload(state, entries[0].sidecar_id)

@@ -208,10 +208,10 @@ def _plan_time(processes: Sequence[pb.Process], window: Window, polled_ns: int, 
 
 
 def _choose_duration(processes: Sequence[pb.Process], window: Window) -> tuple[int, str]:
-    if window.duration_millis is not None:
+    iteration_ns = max(p.step.iteration_ns for p in processes)
+    if window.duration_millis is not None and (window.iterations is None or iteration_ns <= 0):
         return window.duration_millis * 10**6, f"the window is {window.duration_millis} ms"
     assert window.iterations is not None
-    iteration_ns = max(p.step.iteration_ns for p in processes)
     if iteration_ns <= 0:
         return DEFAULT_DURATION_NS, f"the window is {_seconds(DEFAULT_DURATION_NS)}, as the iteration time is unknown"
     # One more than asked: the start falls into the middle of an iteration.

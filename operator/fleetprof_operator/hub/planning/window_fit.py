@@ -1,8 +1,10 @@
 """The length of a window by which no rank records more than it has room for: the same iterations on every rank.
 
-A window is bounded by the memory that its ranks may still take, all ranks of a sidecar together (they share a pod's, or
-a machine's, memory), by the events of one rank (recording.MOST_EVENTS) and by limits.maxTraceBytes. Each bound follows
-from what one iteration takes (docs/limits.md#memory); if that is unknown, there is no bound, and the agents watch.
+A window of iterations that also has a time is as many of them as that time holds by the ranks' pace, or the time where
+it holds none. A window is bounded by the memory that its ranks may still take, all ranks of a sidecar together (they
+share a pod's, or a machine's, memory), by the events of one rank (recording.MOST_EVENTS) and by limits.maxTraceBytes.
+Each bound follows from what one iteration takes (docs/limits.md#memory); if that is unknown, there is no bound, and the
+agents watch.
 
 Guarantees: pure; a window is never made longer; one iteration is the least, and where even that does not fit into
 memory the request is refused with the figures. More than one leave an eighth of the memory alone: the figure is seconds
@@ -34,14 +36,14 @@ class Fit:
 
 def fit_window(spec: Spec, targets: Sequence[RankTarget], estimate: RecordingEstimate | None) -> Fit:
     """The longest window within what was asked for that every rank has room for."""
-    window = spec.recorded
     iteration_ns = max((t.process.step.iteration_ns for t in targets), default=0)
+    window, timely = _end_at_time(spec.recorded, iteration_ns)
     iterations = _count_iterations(window, iteration_ns)
     if estimate is None or not iterations:
-        return Fit(window=window)
+        return Fit(window=window, note=timely)
     most, why = _find_most(spec, targets, estimate, iterations)
     if most >= iterations:
-        return Fit(window=window)
+        return Fit(window=window, note=timely)
     if most < 1:
         return Fit(
             window=window,
@@ -56,6 +58,25 @@ def fit_window(spec: Spec, targets: Sequence[RankTarget], estimate: RecordingEst
     return Fit(window=Window(duration_millis=max(10, most * iteration_ns // 10**6)), note=note)
 
 
+def _end_at_time(window: Window, iteration_ns: int) -> tuple[Window, str]:
+    """The iterations, or the time, that end first of a window that has both; what is shorter than asked is said."""
+    if window.iterations is None or window.duration_millis is None or iteration_ns <= 0:
+        return window, ""
+    within = window.duration_millis * 10**6 // iteration_ns
+    if not within:
+        wanted = "1 iteration" if window.iterations == 1 else f"{window.iterations} iterations"
+        note = f"the window is {window.duration_millis} ms instead of {wanted}: one takes {iteration_ns / 10**9:.3g} s"
+        return Window(duration_millis=window.duration_millis), note
+    fitting = Window(iterations=min(within, window.iterations), warmup_iterations=window.warmup_iterations)
+    if within >= window.iterations:
+        return fitting, ""
+    shorter = "1 iteration" if within == 1 else f"{within} iterations"
+    return fitting, (
+        f"the window is {shorter} instead of {window.iterations}: one takes {iteration_ns / 10**9:.3g} s, and "
+        f"window.durationMillis is {window.duration_millis}"
+    )
+
+
 def _count_iterations(window: Window, iteration_ns: int) -> int:
     """The most iterations that the window has; 0 where nobody knows."""
     if window.iterations is not None:
@@ -68,7 +89,7 @@ def _find_most(
     spec: Spec, targets: Sequence[RankTarget], estimate: RecordingEstimate, iterations: int
 ) -> tuple[int, str]:
     """The most iterations that fit, at most `iterations`, and a sentence about what binds them."""
-    one, two = (need_of(estimate, count, spec.collect) for count in (1, 2))
+    one, two = (need_of(estimate, count, spec.options) for count in (1, 2))
     most, why = iterations, ""
     if one.events and most * one.events > MOST_EVENTS:
         most = max(1, MOST_EVENTS // one.events)

@@ -210,6 +210,14 @@ def test_a_row_may_be_lost_now_and_then_but_not_all_of_a_graph(name: str, missin
     assert lost(report) == ({"work_missing": 7.0} if missing else {})
 
 
+def test_a_recording_of_the_device_alone_says_what_is_not_known() -> None:
+    report = report_of([event for event in steps(range(5)) if event["cat"] not in ("cpu_op", "cuda_runtime")])
+    assert kinds(report) == ["host_not_recorded"]
+    assert "the causes of idle time are not known" in report.problems[0].message
+    assert lost(report) == {}
+    assert adds_up(report)
+
+
 def test_a_wait_for_the_device_shows_that_lost_work_was_over() -> None:
     events = without(steps(range(2)), "gemm", "nccl")
     events.append(row("cudaDeviceSynchronize", "cuda_runtime", BEGIN + STEP + 3_000, 12_000, correlation=9_999))

@@ -77,7 +77,12 @@ WRONG: list[tuple[str, Any, str, str]] = [
     ("spec.budget.perDay", 101, "spec.budget.perDay", "less than or equal to 100"),
     ("spec.budget.cooldownSeconds", 59, "spec.budget.cooldownSeconds", "greater than or equal to 60"),
     ("spec.budget.bytesPerDay", 1, "spec.budget.bytesPerDay", "greater than or equal to 1048576"),
-    ("spec.template.spec", {"window": {}}, "spec.template.spec.window", "exactly one of spec.window.iterations"),
+    (
+        "spec.template.spec",
+        {"window": {}},
+        "spec.template.spec.window",
+        "or both must be set",
+    ),
     (
         "spec.template.spec",
         {"window": {"durationMillis": 60_000}},

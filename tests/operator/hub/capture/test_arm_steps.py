@@ -31,7 +31,7 @@ def spec(**changes: Any) -> Spec:
     return found.model_copy(update=changes)
 
 
-def ranks(*, busy: bool = False, **more: Any) -> Resolution:
+def ranks(*, busy: bool = False, device: str = "", **more: Any) -> Resolution:
     process = pb.Process(
         process_id="p-1",
         polls_kineto=True,
@@ -39,6 +39,7 @@ def ranks(*, busy: bool = False, **more: Any) -> Resolution:
         poll_interval_ns=SECOND_NS,
         last_poll_unix_ns=NOW,
         busy=busy,
+        device_kind=device,
     )
     target = RankTarget(rank=0, rank_source="ENV", sidecar_id="s", pod_name="p", node_name="n", process=process)
     return Resolution(targets=[target], **more)
@@ -100,6 +101,20 @@ GATHERED = EarlierLooks(gather_until_unix_ns=NOW - 1)
             "SEARCH",
             "NothingMatched",
             "no ",
+        ),
+        (
+            {"spec": spec(activities=["Device"]), "found": ranks(device="cpu")},
+            EarlierLooks(),
+            "END",
+            "NoDevice",
+            "records nothing of ranks on a CPU",
+        ),
+        (
+            {"spec": spec(activities=["Device"]), "found": ranks(device="cuda")},
+            EarlierLooks(),
+            "BEGIN",
+            "Gathering",
+            "",
         ),
         ({"found": replace(NOBODY, deaf_since_unix_ns=1)}, EarlierLooks(), "END", "NothingMatched", "no sidecar"),
     ],

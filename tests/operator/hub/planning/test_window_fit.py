@@ -123,6 +123,31 @@ def test_a_window_by_time_is_as_long_as_its_iterations(iteration_ns: int, headro
     assert fit.window.duration_millis == millis
 
 
+@pytest.mark.parametrize(
+    ("window", "iteration_ns", "iterations", "millis", "says"),
+    [
+        ({"iterations": 10, "durationMillis": 5000}, 10**8, 10, None, ""),
+        ({"iterations": 100, "durationMillis": 5000}, 10**8, 50, None, "50 iterations instead of 100: one takes 0.1 s"),
+        ({"iterations": 3, "durationMillis": 5000}, 3 * 10**9, 1, None, "1 iteration instead of 3: one takes 3 s"),
+        (
+            {"iterations": 1, "durationMillis": 5000},
+            6 * 10**9,
+            None,
+            5000,
+            "instead of 1 iteration: one takes 6 s",
+        ),
+        ({"iterations": 3, "durationMillis": 5000}, 0, 3, 5000, ""),
+    ],
+)
+def test_a_window_of_iterations_and_a_time_ends_with_the_first(
+    window: dict[str, Any], iteration_ns: int, iterations: int | None, millis: int | None, says: str
+) -> None:
+    fit = fit_window(spec(**window), [target(0, 0, iteration_ns=iteration_ns)], None)
+    assert (fit.window.iterations, fit.window.duration_millis) == (iterations, millis)
+    assert says in fit.note
+    assert bool(fit.note) == bool(says)
+
+
 def test_a_shorter_window_keeps_its_warm_up() -> None:
     window: dict[str, Any] = {"iterations": 100, "warmupIterations": 3}
     fit = fit_window(spec(**window), [target(0, room_for(5))], SMALL)
