@@ -24,10 +24,10 @@ from typing import TypeVar
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "bench")]
 
+from faults.verdicts import OUTCOMES, JudgedVerdict, Truth, judge  # noqa: E402
 from fleetprof_analyzer.trace.trace import Trace  # noqa: E402
-from fleetprof_api.report.stragglers import Stragglers  # noqa: E402
 from harness.traces import foreign_layouts  # noqa: E402
 from harness.traces.planted import faults  # noqa: E402
 from harness.traces.recorders import RECORDERS, without_ranks  # noqa: E402
@@ -37,8 +37,6 @@ from harness.traces.straggler_sections import stragglers_of_traces  # noqa: E402
 MISSING = {"a rank missing": 1, "two ranks missing": 2}
 
 Result = TypeVar("Result")
-LEAST_GAIN = 0.02
-GAIN_OFF = 0.03
 KINDS = (
     "slow_gpu",
     "slow_host",
@@ -50,19 +48,8 @@ KINDS = (
     "unequal_work",
     "none",
 )
-OUTCOMES = ("right", "open", "small", "nobody", "wrong", "crash")
-_NAMED = ("straggler", "slow_link", "heavy_stage")
+OF_FAULTS = tuple(one for one in OUTCOMES if one != "moves")
 _CAUSES = cases.CAUSES | faults.CAUSES
-
-
-@dataclass(frozen=True)
-class Truth:
-    """The planted truth: ranks that may be named, and what the fault costs."""
-
-    kind: str
-    ranks: tuple[int, ...]
-    gain: float
-    counts: bool
 
 
 @dataclass(frozen=True)
@@ -72,10 +59,7 @@ class RecordedCase:
     layout: str
     kind: str
     recorder: str
-    outcome: str
-    cause: bool
-    near: bool
-    rough: bool
+    judged: JudgedVerdict
     words: str
 
 
@@ -94,26 +78,25 @@ def plan(layouts: list[str], kinds: list[str], count: int, seed: int) -> list[tu
 
 def draw(layout: str, kind: str, seed: int) -> tuple[Truth, list[Trace]]:
     """One case of either generator."""
+    cause = _CAUSES.get(kind, "")
     if layout in cases.LAYOUTS:
         case = cases.draw_simulated(layout, kind, seed)
-        counts = kind == "none" or (case.identifiable and case.gain >= LEAST_GAIN)
-        ranks = case.job.fault.ranks if kind in cases.OF_GROUPS else ()
-        return Truth(kind, ranks or (case.job.fault.rank,), case.gain, counts), case.job.traces()
-    found, traces, _ = foreign_layouts.draw_foreign(layout, kind, seed)
-    counts = kind == "none" or (found.identifiable and found.gain >= LEAST_GAIN)
-    return Truth(kind, tuple(found.culprits), found.gain, counts), traces
+        fault, traces = case.job.fault, case.job.traces()
+        ranks = fault.ranks if kind in cases.OF_GROUPS else (fault.rank,)
+        is_told, gain = case.identifiable, case.gain
+    else:
+        found, traces, _ = foreign_layouts.draw_foreign(layout, kind, seed)
+        is_told, ranks, gain = found.identifiable, tuple(found.culprits), found.gain
+    return (Truth.of_fault(cause, ranks, gain, is_told=is_told) if cause else Truth("nobody")), traces
 
 
-def judge(found: Stragglers, truth: Truth) -> str:
-    """Which of OUTCOMES a verdict is."""
-    named = {one.rank for one in found.ranks[:1]} | {rank for link in found.slow_links[:1] for rank in link.ranks}
-    if truth.kind == "none":
-        return "wrong" if found.verdict in _NAMED else "open" if found.verdict == "undecided" else "right"
-    if found.verdict in _NAMED:
-        return "right" if named & set(truth.ranks) else "wrong"
-    if found.verdict in ("undecided", "not_judged"):
-        return "open"
-    return "small" if truth.gain < max(found.smallest_gain or 0.0, LEAST_GAIN) else "nobody"
+def record(recorder: str, truth: Truth, traces: list[Trace], seed: int) -> dict[int, Trace]:
+    """The traces by rank as a recorder would have written them; those of missing ranks are of none that is late."""
+    source = np.random.default_rng(seed)
+    if recorder not in MISSING:
+        return dict(enumerate(RECORDERS[recorder](traces, source)))
+    others = [rank for rank in range(len(traces)) if rank not in truth.ranks]
+    return without_ranks(traces, source.choice(others, MISSING[recorder], replace=False).tolist())
 
 
 def answer(layout: str, kind: str, seed: int, recorders: list[str]) -> list[RecordedCase]:
@@ -123,69 +106,50 @@ def answer(layout: str, kind: str, seed: int, recorders: list[str]) -> list[Reco
         return []
     results = []
     for recorder in recorders:
-        source = np.random.default_rng(seed)
-        if recorder in MISSING:
-            others = [rank for rank in range(len(traces)) if rank not in truth.ranks]
-            missing = source.choice(others, MISSING[recorder], replace=False).tolist()
-            changed = without_ranks(traces, missing)
-        else:
-            changed = dict(enumerate(RECORDERS[recorder](traces, source)))
-        words = f"{recorder}: {layout} {kind} {seed}: costs {100 * truth.gain:.1f} %, truth {truth.ranks}, "
+        words = f"{recorder}: {layout} {kind} {seed}: costs {100 * (truth.gain or 0):.1f} %, truth {truth.ranks}, "
         try:
-            found = stragglers_of_traces(changed)
+            found = stragglers_of_traces(record(recorder, truth, traces, seed))
         except Exception as error:
-            results.append(RecordedCase(layout, kind, recorder, "crash", False, False, False, words + repr(error)[:90]))
+            results.append(RecordedCase(layout, kind, recorder, JudgedVerdict("crash"), words + repr(error)[:90]))
             continue
-        first = found.ranks[0] if found.ranks else None
-        cause = "network" if found.verdict == "slow_link" else first.cause if first else None
-        gain = first.gain if found.verdict == "straggler" and first else found.gain
         ranks = [(one.rank, one.cause, round(100 * one.gain, 1)) for one in found.ranks[:3]]
-        results.append(
-            RecordedCase(
-                layout,
-                kind,
-                recorder,
-                judge(found, truth),
-                cause=cause is not None and cause == _CAUSES.get(kind),
-                near=abs(gain - truth.gain) <= GAIN_OFF,
-                rough=found.approximate,
-                words=f"{words}found {found.verdict} {ranks}, floor {100 * (found.smallest_gain or 0):.1f} %, "
-                f"fidelity {found.fidelity or 0:.3f}: {found.reason[:110]}",
-            )
-        )
+        words += f"found {found.verdict} {ranks}, floor {100 * (found.smallest_gain or 0):.1f} %, "
+        words += f"fidelity {found.fidelity or 0:.3f}: {found.reason[:110]}"
+        results.append(RecordedCase(layout, kind, recorder, judge(found, truth), words))
     return results
 
 
 def table(found: list[RecordedCase]) -> list[str]:
     """A line per recorder, one per kind of fault, and the cases that are not as they should be."""
     shares = "".join(f"{one:>9}" for one in ("rank", "cause", "gain", "or rough"))
-    outcomes = "".join(f"{one:>8}" for one in OUTCOMES)
+    outcomes = "".join(f"{one:>8}" for one in OF_FAULTS)
     lines = [f"{'':<26}{'faults':>7}{outcomes}{shares}{'healthy, open':>16}"]
     for recorder in dict.fromkeys(case.recorder for case in found):
         lines.append(_line(recorder, [case for case in found if case.recorder == recorder]))
     lines += ["", *(_line(kind, [case for case in found if case.kind == kind]) for kind in KINDS if kind != "none")]
     lines += [_line("all", found), ""]
-    right = [case for case in found if case.kind != "none" and case.outcome == "right"]
+    right = [case for case in found if case.kind != "none" and case.judged.outcome == "right"]
+    bad = [case for case in found if case.judged.outcome in ("nobody", "moves", "wrong", "crash")]
     return [
         *lines,
-        *(f"{case.outcome}: {case.words}" for case in found if case.outcome in ("nobody", "wrong", "crash")),
-        *(f"gain{', said to be rough' * case.rough}: {case.words}" for case in right if not case.near),
-        *(f"cause: {case.words}" for case in right if not case.cause),
-        *(f"open: {case.words}" for case in found if case.outcome == "open"),
+        *(f"{case.judged.outcome}: {case.words}" for case in bad),
+        *(f"gain{', said to be rough' * case.judged.rough}: {case.words}" for case in right if not case.judged.near),
+        *(f"cause: {case.words}" for case in right if not case.judged.cause),
+        *(f"open: {case.words}" for case in found if case.judged.outcome == "open"),
     ]
 
 
 def _line(name: str, found: list[RecordedCase]) -> str:
     faulty, healthy = ([case for case in found if (case.kind == "none") == is_healthy] for is_healthy in (False, True))
-    counts = Counter(case.outcome for case in faulty)
-    right = [case for case in faulty if case.outcome == "right"]
+    counts = Counter(case.judged.outcome for case in faulty)
+    right = [case.judged for case in faulty if case.judged.outcome == "right"]
     parts = (
-        len(right), sum(case.cause for case in right), sum(case.near for case in right),
-        sum(case.near or case.rough for case in right),
+        len(right), sum(one.cause for one in right), sum(one.near for one in right),
+        sum(one.near or one.rough for one in right),
     )  # fmt: skip
     wholes = len(faulty) - counts["small"], len(right), len(right), len(right)
-    named, left = (sum(case.outcome == one for case in healthy) for one in ("wrong", "open"))
-    outcomes = "".join(f"{counts[one]:>8}" for one in OUTCOMES)
+    named, left = (sum(case.judged.outcome == one for case in healthy) for one in ("wrong", "open"))
+    outcomes = "".join(f"{counts[one]:>8}" for one in OF_FAULTS)
     shares = "".join(f"{_share(part, whole):>9}" for part, whole in zip(parts, wholes, strict=True))
     return f"{name:<26}{len(faulty):>7}{outcomes}{shares}{f'{named}, {left} of {len(healthy)}':>16}"
 

@@ -193,6 +193,15 @@ def _loses_flows(traces: Traces, random: np.random.Generator) -> Traces:
     return changed
 
 
+def _loses_calls(traces: Traces, random: np.random.Generator) -> Traces:
+    """A tenth of the calls have no row, as where the recorder's buffers were full."""
+    changed = []
+    for trace in traces:
+        lost = (trace.rows.category == Category.RUNTIME) & (random.random(len(trace.rows)) < _LOST)
+        changed.append(_keep(trace, ~lost))
+    return changed
+
+
 def _from_zero(trace: Trace) -> Trace:
     """Times since the first row, where nothing says when that was."""
     begin = int(trace.rows.start_ns.min())
@@ -222,6 +231,7 @@ RECORDERS: Final[dict[str, Recorder]] = {
     "no groups and numbers": _describe(lambda one: _without_group(_without_sequence(one))),
     "old Kineto": _each(_of_old_kineto),
     "a tenth of the flows lost": _loses_flows,
+    "a tenth of the calls missing": _loses_calls,
     "from zero on": _each(_from_zero),
     "other clocks": _clocks,
     "whole microseconds": _each(_in_microseconds),
