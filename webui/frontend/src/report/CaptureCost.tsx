@@ -2,9 +2,10 @@ import type { CaptureCost } from "@/api/models";
 import { Section } from "@/parts/Section";
 import { formatDuration } from "@/units/durations";
 import { formatChange, formatCount, formatShare, plural } from "@/units/quantities";
+import type { SectionProps } from "./sections";
 
 /** What the capture itself cost the job. */
-export function CaptureCostSection({ cost }: { cost: CaptureCost | null }) {
+export function CaptureCostSection({ report: { capture_cost: cost } }: SectionProps) {
   return (
     <Section id="cost" title="What the capture cost" note="from the agent's step times">
       {cost ? <Body cost={cost} /> : <p className="quiet">Not known: the ranks had no agent, or too few iterations around the capture.</p>}

@@ -1,14 +1,14 @@
 import { useMutation } from "@tanstack/react-query";
 import { path } from "@/api/client";
-import type { ReportPage } from "@/api/models";
 import { CopyButton } from "@/parts/CopyButton";
 import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
 import { formatBytes } from "@/units/quantities";
 import { filePath, openTrace } from "./perfetto";
+import type { SectionProps } from "./sections";
 
 /** The files of the report, and traces in Perfetto. */
-export function Downloads({ report }: { report: ReportPage }) {
+export function Downloads({ report }: SectionProps) {
   const { namespace, uid, files, whole_traces: worth } = report;
   const open = useMutation({ mutationFn: (file: string) => openTrace(namespace, uid, file, `${report.title} ${file}`) });
   const cut = `fleetprof report ${uid} --trace-window worst --out cut.json.gz`;

@@ -1,6 +1,6 @@
 // What is worth doing, the largest gain first, each with a way to its evidence.
 import { Link } from "@tanstack/react-router";
-import type { Finding, ReportPage } from "@/api/models";
+import type { Finding } from "@/api/models";
 import { ShareBar } from "@/charts/ShareBar";
 import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
@@ -9,9 +9,9 @@ import { formatDuration } from "@/units/durations";
 import { capital } from "@/units/text";
 import { evidenceOf } from "./evidence";
 import { Place } from "./Place";
-import type { ReportView } from "./search";
+import type { SectionProps } from "./sections";
 
-export function Findings({ report, view }: { report: ReportPage; view: ReportView }) {
+export function Findings({ report, view }: SectionProps) {
   return (
     <Section id="findings" title="Findings" note={report.findings.length > 0 && "the largest possible gain first"}>
       {report.findings.length === 0 ? (
@@ -33,7 +33,7 @@ export function Findings({ report, view }: { report: ReportPage; view: ReportVie
 /** A number of JavaScript keeps a time of Unix to 256 ns, less than a pixel of any view of it. */
 const placeOf = ({ rank, start_ns: start, duration_ns: duration }: NonNullable<Finding["example"]>) => `${rank}:${BigInt(Math.round(start))}:${duration}`;
 
-function Row({ finding, report, view }: { finding: Finding; report: ReportPage; view: ReportView }) {
+function Row({ finding, report, view }: SectionProps & { finding: Finding }) {
   const evidence = evidenceOf(finding.measure || finding.kind);
   const [rank] = finding.ranks;
   return (

@@ -1,6 +1,5 @@
 // What was recorded, what was not, and what was repaired while reading: how far the figures above can be trusted.
 import { Link } from "@tanstack/react-router";
-import type { ReportPage } from "@/api/models";
 import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
 import { REASONS_PAGE } from "@/requests/ledgerStates";
@@ -8,8 +7,9 @@ import { formatDate } from "@/units/dates";
 import { formatDuration } from "@/units/durations";
 import { formatBytes, formatCount, plural } from "@/units/quantities";
 import { sentenceCase } from "@/units/text";
+import type { SectionProps } from "./sections";
 
-export function Recorded({ report }: { report: ReportPage }) {
+export function Recorded({ report }: SectionProps) {
   const { facts, ledger, request, problems } = report;
   const rows: [string, React.ReactNode][] = [
     ["Ranks", `${formatCount(facts.rank_count)}${facts.world_size === null ? "" : ` of ${formatCount(facts.world_size)} in the job`}`],

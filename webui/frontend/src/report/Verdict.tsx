@@ -1,13 +1,12 @@
 // The answer in one sentence that a manager understands, with what speaks for it and what to do next.
 import { Link } from "@tanstack/react-router";
-import type { ReportPage } from "@/api/models";
 import { Name } from "@/parts/Name";
 import { formatShare, plural } from "@/units/quantities";
 import { capital } from "@/units/text";
 import { Place } from "./Place";
-import type { ReportView } from "./search";
+import type { SectionProps } from "./sections";
 
-export function Verdict({ report, view }: { report: ReportPage; view: ReportView }) {
+export function Verdict({ report, view }: SectionProps) {
   const { answer, stragglers } = report;
   const named = stragglers?.named[0];
   const rank = named?.rank;

@@ -12,9 +12,10 @@ import { measureName } from "@/units/text";
 import { firstMeasures } from "./firstMeasures";
 import { rankName } from "./rankRows";
 import type { ReportView } from "../search";
+import type { SectionProps } from "../sections";
 
-/** `cause`: of the verdict. */
-export function IterationsSection({ view, cause }: { view: ReportView; cause: string | undefined }) {
+export function IterationsSection({ report: { stragglers }, view }: SectionProps) {
+  const cause = stragglers?.named[0]?.cause ?? stragglers?.cause ?? undefined;
   // All measures at once: 12 of them over 1,000 ranks and 5 iterations are 0.2 MB, and a change of measure is immediate.
   const query = useQuery(iterationsQuery(view.namespace, view.uid));
   return (

@@ -18,6 +18,7 @@ import { Name } from "@/parts/Name";
 import { sortRows } from "@/parts/sorting";
 import { orderRows, rankName, type RankRow, rankRows } from "./rankRows";
 import type { ReportSearch, ReportView } from "../search";
+import type { SectionProps } from "../sections";
 
 const ORDERS: readonly [NonNullable<ReportSearch["ranks"]>, string][] = [
   ["rank", "by number"],
@@ -29,8 +30,8 @@ const ORDERS: readonly [NonNullable<ReportSearch["ranks"]>, string][] = [
 ];
 const SKYLINE_FROM = 32;
 
-/** `late`: the ranks that the verdict names. */
-export function RanksSection({ view, late }: { view: ReportView; late: readonly number[] }) {
+export function RanksSection({ report, view }: SectionProps) {
+  const late = report.stragglers?.named.map(({ rank }) => rank) ?? [];
   const query = useQuery(ranksQuery(view.namespace, view.uid));
   const order = view.search.ranks ?? "rank";
   const orders = ORDERS.filter(([id]) => id === "rank" || query.data?.measures[id]);

@@ -11,8 +11,9 @@ import { threeDigits } from "@/units/durations";
 import { formatBytes, formatRate, plural } from "@/units/quantities";
 import { sentenceCase, visibleText } from "@/units/text";
 import type { ReportView } from "../search";
+import type { SectionProps } from "../sections";
 
-export function SamplesSection({ view }: { view: ReportView }) {
+export function SamplesSection({ view }: SectionProps) {
   const query = useQuery(samplesQuery(view.namespace, view.uid, view.search.rank));
   return (
     <Section id="samples" title="Samples" note={view.search.rank === undefined ? "devices and hosts over time" : `rank ${view.search.rank} and its host`} lazyHeight={300}>

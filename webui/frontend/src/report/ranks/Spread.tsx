@@ -9,10 +9,11 @@ import { Loaded } from "@/parts/States";
 import { formatMeasure, plural } from "@/units/quantities";
 import { measureName } from "@/units/text";
 import type { ReportView } from "../search";
+import type { SectionProps } from "../sections";
 
 type MeasureBox = BoxPage["sections"][number]["boxes"][number];
 
-export function SpreadSection({ view }: { view: ReportView }) {
+export function SpreadSection({ view }: SectionProps) {
   const query = useQuery(boxesQuery(view.namespace, view.uid));
   const ranks = useQuery(ranksQuery(view.namespace, view.uid)).data;
   return (

@@ -11,6 +11,7 @@ import { STAGE_CLASSES } from "@/theme/classes";
 import { sentenceCase } from "@/units/text";
 import { rankName } from "./rankRows";
 import type { ReportView } from "../search";
+import type { SectionProps } from "../sections";
 
 const ORDER = ["data_loading", "forward", "loss", "backward", "zero_grad", "optimizer", "host", "other"];
 
@@ -19,7 +20,7 @@ export function stagesOf(columns: RankColumns): string[] {
   return ORDER.filter((stage) => columns.measures[`stage_${stage}`]?.some((value) => value));
 }
 
-export function StagesSection({ view }: { view: ReportView }) {
+export function StagesSection({ view }: SectionProps) {
   const query = useQuery(ranksQuery(view.namespace, view.uid));
   return (
     <Section id="stages" title="Stages" note="time of the main thread, over the recorded iterations" lazyHeight={200}>

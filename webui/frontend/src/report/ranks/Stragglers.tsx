@@ -13,8 +13,9 @@ import { formatMeasure, plural } from "@/units/quantities";
 import { measureName, sentenceCase } from "@/units/text";
 import { Place } from "../Place";
 import type { ReportView } from "../search";
+import type { SectionProps } from "../sections";
 
-export function StragglersSection({ view }: { view: ReportView }) {
+export function StragglersSection({ view }: SectionProps) {
   const query = useQuery({ ...stragglersQuery(view.namespace, view.uid) });
   const absent = query.error instanceof Problem && query.error.status === 404;
   return (

@@ -6,9 +6,10 @@ import { Section } from "@/parts/Section";
 import { partsOf } from "@/theme/classes";
 import { formatDuration } from "@/units/durations";
 import { plural } from "@/units/quantities";
+import type { SectionProps } from "../sections";
 
 /** Where the time of all ranks of a kind went. GPU and CPU ranks are never added together. */
-export function TotalsSection({ totals }: { totals: readonly KindTotal[] }) {
+export function TotalsSection({ report: { totals } }: SectionProps) {
   return (
     <Section id="time" title="Where the time went" note="sum over ranks">
       {totals.length === 0 ? <p className="quiet">No rank has a trace with work in it.</p> : totals.map((total) => <Total key={total.kind} total={total} />)}

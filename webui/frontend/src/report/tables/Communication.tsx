@@ -12,9 +12,9 @@ import { sortRows } from "@/parts/sorting";
 import { formatDuration } from "@/units/durations";
 import { formatBytes, formatCount, formatRate } from "@/units/quantities";
 import { sentenceCase } from "@/units/text";
-import type { ReportView } from "../search";
+import type { SectionProps } from "../sections";
 
-export function CommunicationSection({ view }: { view: ReportView }) {
+export function CommunicationSection({ view }: SectionProps) {
   const query = useQuery(communicationQuery(view.namespace, view.uid));
   return (
     <Section id="communication" title="Communication" note="by process group, kind and size; all ranks" lazyHeight={200}>

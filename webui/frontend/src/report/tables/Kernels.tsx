@@ -15,13 +15,14 @@ import { sentenceCase } from "@/units/text";
 import { KernelSpread } from "./KernelSpread";
 import { COLORS, DEFAULT_SIGMA, formatDeviations, longestDeviation, outlyingRanks, outlyingStreams, type Sides, standsOut } from "./kernelOutliers";
 import type { ReportView } from "../search";
+import type { SectionProps } from "../sections";
 
 /** What is not listed by name; it has no parts of its own. */
 const OTHER = "(other)";
 const DEFAULT_SORT = "-total";
 const KERNEL_SORTS = /^-?(total|count|mean|max|p99|name)$/;
 
-export function KernelsSection({ view }: { view: ReportView }) {
+export function KernelsSection({ view }: SectionProps) {
   const { search, change } = view;
   const sort = search.sort && KERNEL_SORTS.test(search.sort) ? search.sort : DEFAULT_SORT;
   const query = useInfiniteQuery(kernelsQuery(view.namespace, view.uid, { rank: search.rank, text: search.kernels, sort, limit: 200 }));

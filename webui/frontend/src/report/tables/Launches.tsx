@@ -13,8 +13,9 @@ import { formatDuration } from "@/units/durations";
 import { formatCount } from "@/units/quantities";
 import { rankName } from "../ranks/rankRows";
 import type { ReportView } from "../search";
+import type { SectionProps } from "../sections";
 
-export function LaunchesSection({ view }: { view: ReportView }) {
+export function LaunchesSection({ view }: SectionProps) {
   const query = useQuery(launchesQuery(view.namespace, view.uid));
   return (
     <Section id="launches" title="Launches" note="how the host launched device work" lazyHeight={300}>
