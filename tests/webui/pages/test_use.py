@@ -388,7 +388,7 @@ def test_a_request_is_checked_before_it_is_asked_for(page: Page) -> None:
     [
         ("/reports/team-a/absent", "see how far its capture is"),
         ("/fleet?text=nothing-has-this-name", "Remove all filters"),
-        ("/diff", "A comparison takes two reports"),
+        ("/diff", "A comparison needs two reports"),
         ("/fleet/team-a/Job/absent", "see what there is"),
     ],
 )

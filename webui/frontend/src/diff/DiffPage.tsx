@@ -25,7 +25,7 @@ export function DiffPage() {
       {base && changed ? (
         <Comparison base={base} changed={changed} order={order ?? "time"} />
       ) : (
-        <Empty title="A comparison takes two reports">
+        <Empty title="A comparison needs two reports">
           <p>
             Choose them in the <Link to="/fleet">fleet</Link>: “Compare” in one row, “with this” in another.
           </p>

@@ -15,7 +15,7 @@ export function Downloads({ report }: SectionProps) {
   const isTrace = (name: string) => name.endsWith("trace.json.gz") || name.endsWith("trace.json");
   const isWorth = (name: string) => worth.some((rank) => name.startsWith(`ranks/${rank}/`));
   return (
-    <Section id="downloads" title="Downloads" note={worth.length > 0 && `traces most worth a look: rank ${worth.slice(0, 8).join(", ")}`}>
+    <Section id="downloads" title="Downloads" note={worth.length > 0 && `traces to open first: rank ${worth.slice(0, 8).join(", ")}`}>
       {files.length === 0 ? (
         <p className="quiet">The store holds no file of this report that can be fetched here.</p>
       ) : (
@@ -27,7 +27,7 @@ export function Downloads({ report }: SectionProps) {
                   <a href={filePath(namespace, uid, name)} download={isTrace(name) || undefined}>
                     <Name text={name} most={80} code />
                   </a>
-                  {isWorth(name) && isTrace(name) && <span className="quiet"> · worth a look</span>}
+                  {isWorth(name) && isTrace(name) && <span className="quiet"> · open this first</span>}
                 </td>
                 <td className="numeric">{formatBytes(size_bytes)}</td>
                 <td>

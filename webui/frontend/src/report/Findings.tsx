@@ -1,4 +1,4 @@
-// What is worth doing, the largest gain first, each with a way to its evidence.
+// Findings, the largest potential saving first, each with a way to its evidence.
 import { Link } from "@tanstack/react-router";
 import type { Finding } from "@/api/models";
 import { ShareBar } from "@/charts/ShareBar";
@@ -13,7 +13,7 @@ import type { SectionProps } from "./sections";
 
 export function Findings({ report, view }: SectionProps) {
   return (
-    <Section id="findings" title="Findings" note={report.findings.length > 0 && "the largest possible gain first"}>
+    <Section id="findings" title="Findings" note={report.findings.length > 0 && "the largest potential saving first"}>
       {report.findings.length === 0 ? (
         <p className="quiet">Nothing stands out in these traces.</p>
       ) : (

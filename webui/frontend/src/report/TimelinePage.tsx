@@ -44,7 +44,7 @@ export default function TimelinePage() {
             </span>
             {place && <Place place={place} />}
             <Link to="/reports/$namespace/$uid" params={{ namespace, uid }} hash="verdict-title">
-              What speaks for it
+              Evidence
             </Link>
           </>
         )}

@@ -1,4 +1,4 @@
-// The answer in one sentence that a manager understands, with what speaks for it and what to do next.
+// The answer in one sentence that a manager understands, with its evidence and the next step.
 import { Link } from "@tanstack/react-router";
 import { Name } from "@/parts/Name";
 import { formatShare, plural } from "@/units/quantities";
@@ -29,7 +29,7 @@ export function Verdict({ report, view }: SectionProps) {
         {named?.place && <Place place={named.place} />}
         {stragglers && stragglers.gain > 0 && (
           <span>
-            Worth up to <strong>{formatShare(stragglers.gain)}</strong> of the iteration
+            Potential saving: <strong>{formatShare(stragglers.gain)}</strong> of the iteration
           </span>
         )}
         {rank !== undefined && (

@@ -1,4 +1,4 @@
-// Where the ranks of a job were: the verdict of the latest look, and a group for each place, opened by a click.
+// Where the ranks of a job were: the verdict of the latest stack sample, and a group for each place, opened by a click.
 import { useQuery } from "@tanstack/react-query";
 import type { RankGroup, StackFrame, StacksLook } from "@/api/models";
 import { stacksQuery } from "@/api/queries";
@@ -26,7 +26,7 @@ export function Stacks({ namespace, uid }: { namespace: string; uid: string }) {
 }
 
 function Look({ look, number, count }: { look: StacksLook; number: number; count: number }) {
-  const title = count > 1 ? `Stacks, look ${number + 1} of ${count}` : "Stacks";
+  const title = count > 1 ? `Stacks, sample ${number + 1} of ${count}` : "Stacks";
   return (
     <Section id={`stacks-${number}`} title={title} note={formatDate(look.at_unix_ns)}>
       <p>

@@ -24,7 +24,7 @@ export function IterationsSection({ report: { stragglers }, view }: SectionProps
         {({ sections }) =>
           sections.length === 0 ? (
             <Empty title="No iterations to put side by side">
-              <p>It takes two ranks or more whose traces hold marks of iterations.</p>
+              <p>The chart needs two ranks or more whose traces hold marks of iterations.</p>
             </Empty>
           ) : (
             sections.map((section) => <OneKind key={section.kind} section={section} view={view} cause={cause} />)

@@ -1,4 +1,4 @@
-// How far the ranks differ, measure by measure: a box plot over ranks, with those outside named.
+// How far the ranks differ, measure by measure: a box plot over ranks, with outliers named.
 import { useQuery } from "@tanstack/react-query";
 import type { BoxPage, RankColumns } from "@/api/models";
 import { boxesQuery, ranksQuery } from "@/api/queries";
@@ -21,7 +21,7 @@ export function SpreadSection({ view }: SectionProps) {
       <Loaded query={query} what="box plots">
         {({ sections }) =>
           sections.length === 0 ? (
-            <p className="quiet">It takes two ranks with iterations.</p>
+            <p className="quiet">The box plots need two ranks with iterations.</p>
           ) : (
             sections.map((section) => (
               <DataTable<MeasureBox>
@@ -58,7 +58,7 @@ function columns(ranks: RankColumns | undefined, view: ReportView): Column<Measu
     { id: "max", header: "Largest", width: "90px", numeric: true, cell: ({ box, unit }) => formatMeasure(box.max, unit) },
     {
       id: "outside",
-      header: "Ranks outside",
+      header: "Outliers",
       cell: ({ box }) =>
         box.outside_count === 0 ? (
           <span className="quiet">none</span>

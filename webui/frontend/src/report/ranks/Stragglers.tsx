@@ -1,4 +1,4 @@
-// Who the others wait for, why, and what mending it is worth.
+// Who the others wait for, why, and the potential saving.
 import { useQuery } from "@tanstack/react-query";
 import { Problem } from "@/api/client";
 import type { Straggler, StragglerPage } from "@/api/models";
@@ -21,7 +21,7 @@ export function StragglersSection({ view }: SectionProps) {
   return (
     <Section id="stragglers" title="Stragglers" lazyHeight={160}>
       {absent ? (
-        <p className="quiet">There is no verdict in this report: it takes two ranks that communicate.</p>
+        <p className="quiet">This report has no verdict: a verdict needs two ranks that communicate.</p>
       ) : (
         <Loaded query={query} what="who is late">
           {(page) => <Body page={page} view={view} />}
@@ -107,10 +107,10 @@ function columns(most: number): Column<Straggler & { named: boolean }>[] {
       ),
     },
     { id: "cause", header: "Cause", width: "150px", cell: (row) => <>{sentenceCase(row.cause)}{row.pattern === "intermittent" && <span className="quiet"> · now and then</span>}</> },
-    { id: "gain", header: "Gain", width: "120px", numeric: true, explanation: "share of the iteration that goes when it is as fast as its peers", cell: (row) => <ShareBar share={row.gain} color="--compute" /> },
+    { id: "gain", header: "Potential saving", width: "120px", numeric: true, explanation: "share of the iteration that goes when it is as fast as its peers", cell: (row) => <ShareBar share={row.gain} color="--compute" /> },
     {
       id: "evidence",
-      header: "What speaks for it, beside its peers",
+      header: "Evidence, beside its peers",
       cell: (row) => (
         <span className="verdict-cell three-lines">
           {row.evidence.slice(0, 3).map((one, index) => (
