@@ -16,9 +16,10 @@ PAGES = [ROOT / "README.md", CHART / "README.md", *sorted((ROOT / "docs").glob("
 
 
 def commands(page: Path) -> list[str]:
-    """The indented lines of a page, continued ones joined."""
+    """The indented and fenced lines of a page, continued ones joined."""
     text = page.read_text().replace("\\\n", " ")
-    return [line.strip() for line in text.splitlines() if line.startswith("    ")]
+    fenced = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    return [line.strip() for line in [*(line for line in text.splitlines() if line.startswith("    ")), *fenced]]
 
 
 SETTINGS = sorted(

@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -78,23 +77,3 @@ def test_a_result_with_another_name_is_refused(tmp_path: Path) -> None:
 def test_the_page_is_fresh() -> None:
     text = (ROOT / "docs/benchmarks.md").read_text()
     assert page.fill(text, page.make_tables(ROOT / "bench/results")) == text
-
-
-@pytest.mark.parametrize(
-    ("section", "name"),
-    [
-        ("capture cost", "iteration time during the capture, against before"),
-        ("capture cost", "stall at its end"),
-        ("idle cost", "iteration time with sidecar and agent idle, against the bare job (20 ms)"),
-    ],
-)
-def test_the_costs_in_the_readme_are_those_of_the_newest_record(section: str, name: str) -> None:
-    found = [
-        figure
-        for record in page.read_records(ROOT / "bench/results")[""].values()
-        for figure in record["figures"]
-        if (figure["section"], figure["name"]) == (section, name)
-    ]
-    number = re.findall(r"\d[\d.]*", found[0]["value"])[0].removesuffix(".0")
-    row = r"\| .*\b" + re.escape(number) + r" (ms|%)"
-    assert re.search(row, (ROOT / "README.md").read_text()), found[0]["value"]

@@ -178,7 +178,7 @@ def test_completing_a_command_loads_none() -> None:
 def test_everything_is_of_the_one_version(path: str, line: str) -> None:
     """The one place is api/fleetprof_api/__init__.py; pyproject.toml takes it from there."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["dynamic"] == ["version"]
+    assert "version" in project["dynamic"]
     assert line.format(__version__) in (ROOT / path).read_text()
 
 

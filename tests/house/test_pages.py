@@ -86,15 +86,3 @@ def test_the_glossary_has_every_part_of_the_time(name: str) -> None:
 @pytest.mark.parametrize("name", STAGES)
 def test_the_glossary_has_every_stage(name: str) -> None:
     assert f"*{name}*" in GLOSSARY
-
-
-def test_the_readme_is_whole_on_pypi_too() -> None:
-    """PyPI shows it beside none of our files, so its links and pictures are absolute, and lead to what is there."""
-    text = (ROOT / "README.md").read_text()
-    links = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"^\[[^\]]+\]: (\S+)$", text, re.MULTILINE)
-    assert [link for link in links if not link.startswith("https://")] == []
-    ours = r"https://(?:github\.com/fleetprof/fleetprof/blob|raw\.githubusercontent\.com/fleetprof/fleetprof)/main/([^#]+)(?:#(.+))?"
-    found = [match.groups() for link in links if (match := re.fullmatch(ours, link))]
-    assert len(found) > 10
-    assert [path for path, _ in found if not (ROOT / path).exists()] == []
-    assert [anchor for path, anchor in found if anchor and anchor not in read_anchors(ROOT / path)] == []
