@@ -64,6 +64,7 @@ def read_terms(
         duration_ns=arm.window.duration_ns,
         steps_per_iteration=step.steps_per_iteration if step is not None else 1,
         iteration_ns=step.iteration_ns if step is not None else 0,
+        mean_iteration_ns=step.mean_step_ns * step.steps_per_iteration if step is not None else 0,
         poll_interval_ns=view.poll_interval_ns if view is not None else 0,
         collect=list(arm.collect),
         activities=list(arm.activities),

@@ -68,6 +68,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     duration_ns: int = 0
     steps_per_iteration: int = 1
     iteration_ns: int = 0  # median before the capture, 0 when unknown
+    mean_iteration_ns: int = 0  # over some seconds before, pauses of the job's own included; 0 when unknown
     poll_interval_ns: int = 0
     collect: list[str] = []
     activities: list[str] = []  # none: everything is recorded

@@ -3,7 +3,8 @@
 Every capture has a limit unless it was switched off, so what others do to the job must not look like ours. Two
 measurements in a row have to be above the limit, because a checkpoint, an evaluation or a data loader that waits fills
 one. All measurements of five seconds have to be above it, because another program takes the cores for a few while it
-starts (in bench/real that stopped captures of ordinary jobs).
+starts (in bench/real that stopped captures of ordinary jobs). What they are compared with has the pauses that the job
+makes by itself: a collection of 2 s in every fourth iteration of 20 ms makes each span of five seconds slow.
 
 Guarantees: pure; a capture without a limit, without the agent or by time is never judged, nor is what comes after its
 window: stopping would end nothing then.
@@ -19,7 +20,7 @@ LEAST_SLOW_NS = 5 * 10**9
 
 
 class SlowdownWatch:
-    """Compares the steps from `first_step` to `last_step` with `baseline_ns`, the median iteration before them."""
+    """Compares the steps from `first_step` to `last_step` with `baseline_ns`, what an iteration took before them."""
 
     def __init__(
         self, baseline_ns: int, first_step: int, last_step: int, steps_per_iteration: int, limit_percent: int
@@ -73,8 +74,9 @@ class SlowdownWatches:
         if not limit or not terms.has_agent or terms.first_step is None or terms.measured_step is None:
             return ""
         if key not in self._watches:
+            baseline_ns = max(terms.iteration_ns, terms.mean_iteration_ns)
             self._watches[key] = SlowdownWatch(
-                terms.iteration_ns, terms.first_step, terms.measured_step, terms.steps_per_iteration, limit
+                baseline_ns, terms.first_step, terms.measured_step, terms.steps_per_iteration, limit
             )
         percent = self._watches[key].observe(step.step, step.at_unix_ns)
         if percent is None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fleetprof_sidecar.processes.agent_messages import AgentHello, AgentSteps
+from fleetprof_sidecar.processes.pace import Pace
 from fleetprof_sidecar.processes.rhythm import PollRhythm
 from fleetprof_sidecar.processes.roles import Environment, Role, RoleEvidence, RoleVerdict
 from fleetprof_sidecar.processes.views import OrderRefused, ProcessView, StepView, Whereabouts
@@ -83,6 +84,7 @@ class AgentClient:
     step: StepView | None = None
     headroom_bytes: int = 0
     own_profile: str = ""
+    pace: Pace = field(default_factory=Pace)
 
 
 def is_same_process(client: ProfilerClient, agent: AgentClient) -> bool:
@@ -173,8 +175,14 @@ class ProcessRecord:
         """Its agent tells its progress. True when from now on a capture can begin with a step of it."""
         assert self.agent is not None
         before, self.agent.headroom_bytes = self.agent.step, steps.headroom_bytes
+        self.agent.pace.note(steps.step, steps.at_unix_ns)
         self.agent.step = StepView(
-            steps.step, steps.at_unix_ns, steps.iteration_ns, steps.per_iteration, steps.fastest_iteration_ns
+            steps.step,
+            steps.at_unix_ns,
+            steps.iteration_ns,
+            steps.per_iteration,
+            steps.fastest_iteration_ns,
+            self.agent.pace.step_ns,
         )
         return bool(steps.iteration_ns) and (before is None or not before.iteration_ns)
 

@@ -20,6 +20,7 @@ class StepView:
     iteration_ns: int
     steps_per_iteration: int
     fastest_iteration_ns: int = 0
+    mean_step_ns: int = 0  # over some seconds, pauses of the job's own included; 0: not known yet
 
     def latest_step(self, now_unix_ns: int) -> int:
         """The step at which the process is likely to be now.

@@ -3,7 +3,9 @@
 from itertools import accumulate
 
 import pytest
-from fleetprof_sidecar.capture.slowdown import SlowdownWatch
+from fleetprof_sidecar.capture.process_capture import Terms
+from fleetprof_sidecar.capture.slowdown import SlowdownWatch, SlowdownWatches
+from fleetprof_sidecar.processes.views import StepView
 
 SECOND_NS = 10**9
 
@@ -50,3 +52,22 @@ def test_short_iterations_have_to_be_slow_for_five_seconds(steps: list[int], slo
 def test_without_a_baseline_there_is_no_slowdown() -> None:
     watch = SlowdownWatch(baseline_ns=0, first_step=1, last_step=9, steps_per_iteration=1, limit_percent=1)
     assert [watch.observe(step, step * 10**6) for step in range(5)] == [None] * 5
+
+
+@pytest.mark.parametrize(("mean_ns", "stopped"), [(0, True), (445_000_000, False), (140_000_000, True)])
+def test_pauses_that_the_job_makes_by_itself_are_no_slowdown(mean_ns: int, stopped: bool) -> None:
+    """Iterations of 20 ms, and a collection of 1.7 s in every fourth, before the window as in it."""
+    terms = Terms(
+        capture_id="c",
+        process_id="p",
+        rank=0,
+        has_agent=True,
+        first_step=0,
+        iterations=100,
+        iteration_ns=20_000_000,
+        mean_iteration_ns=mean_ns,
+        max_slowdown_percent=200,
+    )
+    watches = SlowdownWatches()
+    steps = [StepView(4 * number, number * 1_780_000_000, 20_000_000, 1) for number in range(10)]
+    assert any(watches.judge("c", terms, step) for step in steps) is stopped
