@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fleetprof_sidecar.processes.agent_messages import AgentHello, AgentSteps
-from fleetprof_sidecar.processes.pace import Pace
+from fleetprof_sidecar.processes.mean_pace import MeanPace
 from fleetprof_sidecar.processes.rhythm import PollRhythm
 from fleetprof_sidecar.processes.roles import Environment, Role, RoleEvidence, RoleVerdict
 from fleetprof_sidecar.processes.views import OrderRefused, ProcessView, StepView, Whereabouts
@@ -84,7 +84,7 @@ class AgentClient:
     step: StepView | None = None
     headroom_bytes: int = 0
     own_profile: str = ""
-    pace: Pace = field(default_factory=Pace)
+    pace: MeanPace = field(default_factory=MeanPace)
 
 
 def is_same_process(client: ProfilerClient, agent: AgentClient) -> bool:

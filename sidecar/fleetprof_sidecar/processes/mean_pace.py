@@ -14,7 +14,7 @@ SPAN_NS: Final = 5 * 10**9
 _MOST_SPANS: Final = 12  # a minute
 
 
-class Pace:
+class MeanPace:
     """The latest spans of at least SPAN_NS, each with its mean step."""
 
     def __init__(self) -> None:
