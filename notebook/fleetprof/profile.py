@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fleetprof_analyzer.views.page.headline import describe
-from fleetprof_analyzer.views.text import plain, share
+from fleetprof_analyzer.views.text import plain
 from fleetprof_analyzer.views.words.finding_words import say_finding
+from fleetprof_api.quantities import share
 from fleetprof_api.report.report import Report
 
 from fleetprof.places import Place

@@ -3,7 +3,7 @@
 import pytest
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import RecordingCost, RecordingEstimate
-from fleetprof_api.report.recording import FIXED_BYTES, MIB, covers, learn, need_of, say_bytes
+from fleetprof_api.report.recording import FIXED_BYTES, MIB, covers, learn, need_of
 
 
 def cost(**more: int) -> RecordingCost:
@@ -92,11 +92,3 @@ def test_a_recording_without_an_option_says_nothing_of_one_with_it(
 
 def test_the_estimate_is_that_of_the_protocol() -> None:
     assert set(RecordingEstimate.__struct_fields__) == {field.name for field in pb.RecordingEstimate.DESCRIPTOR.fields}
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(0, "0 bytes"), (1 << 20, "1.0 MiB"), (35 * MIB + 9, "35 MiB"), (1 << 30, "1.0 GiB"), (5 << 28, "1.2 GiB")],
-)
-def test_sizes_are_said_in_the_unit_that_fits(size: int, text: str) -> None:
-    assert say_bytes(size) == text

@@ -140,7 +140,7 @@ def test_what_dead_runs_left_is_named(state: StateDirectory, tmp_path: Path) -> 
     with alive.hold(record(str(tmp_path / "alive"))):
         checks = list(judge_leftovers(run_folders(state), directories))
     assert [check.verdict for check in checks] == [Verdict.WARN] * 2
-    assert "2.0 KiB of traces not stored" in checks[0].found
+    assert "2.00 KiB of traces not stored" in checks[0].found
     assert checks[0].advice.startswith("the next `fleetprof up` sends them")
     assert checks[1].advice.endswith(f"rm -r {tmp_path}/dead")
     (dead.spool / "trace.json.gz").unlink()
@@ -266,12 +266,12 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False,
             "waits for the first optimizer steps of all ranks",
         ),
         (make_sidecar(make_trainer(rank=None)), Verdict.WARN, "1 trainer does not tell its rank"),
-        (make_sidecar(make_trainer(poll_interval_ns=5 * S)), Verdict.WARN, "polls every 5.0 s"),
+        (make_sidecar(make_trainer(poll_interval_ns=5 * S)), Verdict.WARN, "polls every 5.00 s"),
         (make_sidecar(make_trainer(busy=True)), Verdict.OK, "1 process is being profiled"),
         (make_sidecar(make_trainer(), heard_s=60), Verdict.WARN, "last heard of 60s ago"),
         (make_sidecar(heard_s=60, left=True), Verdict.OK, "left 60s ago"),
-        (make_sidecar(make_trainer(), ahead_s=5), Verdict.WARN, "its clock is 5.0 s ahead"),
-        (make_sidecar(make_trainer(), ahead_s=-5), Verdict.WARN, "its clock is 5.0 s behind"),
+        (make_sidecar(make_trainer(), ahead_s=5), Verdict.WARN, "its clock is 5.00 s ahead"),
+        (make_sidecar(make_trainer(), ahead_s=-5), Verdict.WARN, "its clock is 5.00 s behind"),
         (
             make_sidecar(make_trainer(), ahead_s=-300),
             Verdict.FAIL,

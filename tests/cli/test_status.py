@@ -9,11 +9,9 @@ from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.terminal.progress import draw_capture
 from fleetprof_cli.terminal.status_text import (
-    duration_text,
     exit_code,
     failure_lines,
     sentence,
-    size_text,
     status_document,
     view,
 )
@@ -114,7 +112,7 @@ def drawn(status: pb.CaptureStatus) -> list[str]:
 def test_few_ranks_are_shown_one_by_one() -> None:
     lines = drawn(make_status(pb.UPLOADED, pb.STARTED, pb.FAILED))
     assert lines[0].startswith("look of Job/llama, from step 71, 3s: 1 of 3 ranks stored, 1 failed")
-    assert lines[1].split() == ["rank", "0", "stored", "2.0", "KiB,", "100", "B", "stored"]
+    assert lines[1].split() == ["rank", "0", "stored", "2.00", "KiB,", "100", "bytes", "stored"]
     assert lines[2].split() == ["rank", "1", "recording"]
     assert lines[3].split() == ["rank", "2", "failed", "ProcessKilled:", "it", "ended", "by", "signal", "9"]
 
@@ -137,18 +135,6 @@ def test_what_comes_from_elsewhere_is_no_markup() -> None:
     text = "\n".join(drawn(status))
     assert "[bold red]boo[/]" in text
     assert "\x1b" not in text
-
-
-@pytest.mark.parametrize(
-    ("number", "text"), [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (5 << 20, "5.0 MiB"), (3 << 40, "3072.0 GiB")]
-)
-def test_sizes(number: int, text: str) -> None:
-    assert size_text(number) == text
-
-
-@pytest.mark.parametrize(("number", "text"), [(1500, "2 µs"), (1_500_000, "1.5 ms"), (2_000_000_000, "2.0 s")])
-def test_durations(number: int, text: str) -> None:
-    assert duration_text(number) == text
 
 
 def make_sidecar(name: str, namespace: str = "local", host: str = "h1", left: bool = False) -> pb.SidecarStatus:

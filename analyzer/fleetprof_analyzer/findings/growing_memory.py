@@ -7,8 +7,8 @@ what grew and never that it is a leak: a cache that fills looks the same.
 from dataclasses import dataclass
 from typing import Final
 
+from fleetprof_api.quantities import size
 from fleetprof_api.report.rank_tables import MemoryGrowth
-from fleetprof_api.report.recording import say_bytes
 
 from fleetprof_analyzer.findings.finding import MOST_RANKS, FindingRule, MeasuredFinding, RanksOfKind
 from fleetprof_analyzer.job.sentence_guard import SentenceGuard
@@ -41,8 +41,8 @@ class GrowingMemory:
         when = " before the recording" if of_process else ""
         whose = "the training process" if of_process else f"PyTorch's allocator on {growth.of}"
         message = (
-            f"memory of {whose} grows by {say_bytes(growth.bytes_per_iteration)} an iteration{when}: "
-            f"from {say_bytes(growth.first_bytes)} to {say_bytes(growth.last_bytes)}"
+            f"memory of {whose} grows by {size(growth.bytes_per_iteration)} an iteration{when}: "
+            f"from {size(growth.first_bytes)} to {size(growth.last_bytes)}"
         )
         if growth.of not in ("process", "cpu"):
             history = "torch.cuda.memory._record_memory_history()"

@@ -22,7 +22,6 @@ CLASSES: Final = (
     "optimizer",
 )
 STAGES: Final = ("data_loading", "forward", "loss", "backward", "zero_grad", "optimizer", "host", "other")
-NODE_KINDS: Final = ("iteration", "stage", "row", "thread")
 
 # Types of a tile's columns by what its level and flags say.
 WIDE: Final = 1  # times take eight bytes

@@ -47,8 +47,3 @@ def say_waiting(ranks: Sequence[StalledRank]) -> str:
     one = next((collective for rank in waiting for collective in rank.pending.values()), None)
     verb = "waits" if len(waiting) == 1 else "wait"
     return f"{start([rank.number for rank in waiting])} {verb} in {name_collective(one)}"
-
-
-def say_seconds(duration_ns: int) -> str:
-    """`43 s`, `2.1 s`."""
-    return f"{duration_ns / 1e9:.0f} s" if duration_ns >= 10 * 10**9 else f"{duration_ns / 1e9:.1f} s"

@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
+from fleetprof_api.quantities import duration
 from fleetprof_api.stacks import ProcessStacks, RecordedCollective
 from fleetprof_api.stalls import StallVerdict
 
@@ -29,7 +30,6 @@ from fleetprof_analyzer.stalls.sentences import (
     name_collective,
     name_ranks,
     say_cause,
-    say_seconds,
     say_waiting,
     start,
 )
@@ -78,8 +78,8 @@ def _find_moving(ranks: Sequence[StalledRank], stands_ns: int) -> StallVerdict |
         return None
     if any(rank.is_stopped for rank in ranks):
         return None
-    usual = f"; an iteration takes {say_seconds(pace)}" if pace else ""
-    text = f"The job moves: its latest step ended {say_seconds(stands_ns)} ago{usual}."
+    usual = f"; an iteration takes {duration(pace)}" if pace else ""
+    text = f"The job moves: its latest step ended {duration(stands_ns)} ago{usual}."
     return StallVerdict(
         cause=JobCause.MOVES, may_go_on=True, sentence=text, advice="to see where its time goes: fleetprof capture"
     )

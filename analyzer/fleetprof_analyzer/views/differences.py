@@ -6,12 +6,12 @@ Guarantees: shows what passes a threshold only, and no verdict; each drawing has
 from collections.abc import Sequence
 from typing import Final
 
+from fleetprof_api.quantities import amount
 from fleetprof_api.report.heterogeneity import Box, Heterogeneity, RankTable
 from markupsafe import Markup
 
 from fleetprof_analyzer.rank.iteration_measures import IDLE, STAGE
 from fleetprof_analyzer.views import svg
-from fleetprof_analyzer.views.text import amount
 
 _WORTH_PERMILLE: Final = 20
 _MOST_RANKS: Final = 6

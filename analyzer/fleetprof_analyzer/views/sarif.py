@@ -10,10 +10,11 @@ from urllib.parse import quote
 
 import msgspec
 from fleetprof_api import __version__
+from fleetprof_api.quantities import duration, flops, share, size
 from fleetprof_api.report.report import Report
 
 from fleetprof_analyzer.job.lines import list_lines
-from fleetprof_analyzer.views.text import capital, duration, flops, plain, share, size
+from fleetprof_analyzer.views.text import capital, plain
 from fleetprof_analyzer.views.words.module_words import name_modules, whole_of
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"

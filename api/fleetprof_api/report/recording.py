@@ -87,10 +87,3 @@ def covers(known: Collection[str], options: Collection[str]) -> bool:
     if Activity.DEVICE in known and Activity.DEVICE not in options:
         return False
     return all(option in known for option in (Collect.STACKS, Collect.SHAPES) if option in options)
-
-
-def say_bytes(size_bytes: int) -> str:
-    """A size for people: 1.2 GiB, 35 MiB, 512 bytes."""
-    if size_bytes >= 10 * MIB:
-        return f"{size_bytes / (1 << 30):.1f} GiB" if size_bytes >= 1 << 30 else f"{size_bytes // MIB} MiB"
-    return f"{size_bytes / MIB:.1f} MiB" if size_bytes >= MIB else f"{size_bytes} bytes"

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from fleetprof_api.quantities import size
+
 from fleetprof_cli.doctor.check import NO_AGENT, Check, Verdict
 from fleetprof_cli.local.run.run_folder import RunFolder, run_folders
 from fleetprof_cli.local.run.socket_directories import is_listened_at, make_socket_directory, socket_directories
@@ -19,7 +21,6 @@ from fleetprof_cli.local.state import ANOTHER, StateDirectory, find_existing
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.shell_words import quote_path
 from fleetprof_cli.store_location import StoreLocation
-from fleetprof_cli.terminal.status_text import size_text
 
 _WARN_BELOW_BYTES: Final = 5 << 30
 _FAIL_BELOW_BYTES: Final = 512 << 20
@@ -117,9 +118,7 @@ def judge_space(name: str, path: Path, advice: str) -> Check:
     except OSError as error:
         return Check(name, Verdict.WARN, f"{quote_path(path)} cannot be looked at: {error.strerror}", advice)
     verdict = Verdict.OK if free >= _WARN_BELOW_BYTES else Verdict.WARN if free >= _FAIL_BELOW_BYTES else Verdict.FAIL
-    return Check(
-        name, verdict, f"{size_text(free)} free at {quote_path(path)}", "" if verdict == Verdict.OK else advice
-    )
+    return Check(name, verdict, f"{size(free)} free at {quote_path(path)}", "" if verdict == Verdict.OK else advice)
 
 
 def judge_store(location: StoreLocation) -> Iterable[Check]:
@@ -150,7 +149,7 @@ def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -
         clean = False
         unsent = folder.unsent_bytes()
         found = f"{quote_path(folder.path)} of a run that has ended" + (
-            f", {size_text(unsent)} of traces not stored" if unsent else ""
+            f", {size(unsent)} of traces not stored" if unsent else ""
         )
         ends = "the next `fleetprof up` finishes its captures; " if folder.holds_captures() else ""
         sends = "the next `fleetprof up` sends them; " if unsent else ends

@@ -8,6 +8,7 @@ from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.hub.clocks import say_clock
+from fleetprof_api.quantities import duration
 
 from fleetprof_cli.capture.jobs import group_jobs
 from fleetprof_cli.doctor.check import Check, Verdict
@@ -15,7 +16,6 @@ from fleetprof_cli.durations import say_duration
 from fleetprof_cli.local.hub_client import HubClient
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure
-from fleetprof_cli.terminal.status_text import duration_text
 
 _SILENT_NS: Final = 30_000_000_000
 _OFFSET_NS: Final = 1_000_000_000
@@ -92,7 +92,7 @@ def _judge_sidecar(sidecar: pb.SidecarStatus, now_unix_ns: int) -> Check:
     if abs(offset) > _OFFSET_NS:
         advice = "the clocks of the machines differ: captures that start by time will not line up; run chrony or ntpd"
         where = "ahead" if offset > 0 else "behind"
-        return Check(name, Verdict.WARN, f"its clock is {duration_text(abs(offset))} {where}", advice)
+        return Check(name, Verdict.WARN, f"its clock is {duration(abs(offset))} {where}", advice)
     if age > _SILENT_NS:
         return Check(name, Verdict.WARN, found, "look at its log: runs/*/sidecar.log in the state directory")
     return Check(name, Verdict.OK, found)
@@ -124,7 +124,7 @@ def _judge_trainers(name: str, trainers: Sequence[pb.Process]) -> Iterable[Check
     slowest = max(process.poll_interval_ns for process in trainers)
     if slowest > _SLOW_POLL_NS:
         advice = "each start waits for the slowest poll; unset KINETO_CONFIG to have it at 1 s"
-        yield Check(name, Verdict.WARN, f"polls every {duration_text(slowest)}", advice)
+        yield Check(name, Verdict.WARN, f"polls every {duration(slowest)}", advice)
     busy = [str(process.pid) for process in trainers if process.busy]
     if busy:
         yield Check(name, Verdict.OK, f"{_count(len(busy), 'process is', 'processes are')} being profiled now")

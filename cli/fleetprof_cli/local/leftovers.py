@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Final
 
 from fleetprof_api.process.import_path import own_environment
+from fleetprof_api.quantities import size
 
 from fleetprof_cli.local.child import child_command
 from fleetprof_cli.local.run.run_folder import RunFolder, RunRecord, run_folders
 from fleetprof_cli.local.run.socket_directories import make_socket_directory, socket_directories
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure, say
-from fleetprof_cli.terminal.status_text import size_text
 
 _GRACE_S: Final = 120
 _STARTS_WITHIN_S: Final = 20.0
@@ -38,7 +38,7 @@ async def send_leftovers(state: StateDirectory) -> None:
             continue
         await _await_spool(folder)
         if unsent := folder.unsent_bytes():
-            say(f"sending {size_text(unsent)} of traces that the job {record.name!r} could not store before it ended")
+            say(f"sending {size(unsent)} of traces that the job {record.name!r} could not store before it ended")
         elif folder.holds_captures():
             say(f"the job {record.name!r} ended during a capture while no hub ran: finishing that capture")
         else:

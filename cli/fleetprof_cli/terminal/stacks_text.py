@@ -10,6 +10,7 @@ import click
 from fleetprof_analyzer.stalls.ranks import choose_ranks, is_library
 from fleetprof_analyzer.stalls.verdict import JobCause
 from fleetprof_api.plain_text import make_printable
+from fleetprof_api.quantities import duration
 from fleetprof_api.samples import CodePlace
 from fleetprof_api.stacks import ProcessStacks
 from fleetprof_api.stalls import StallVerdict
@@ -26,7 +27,7 @@ def print_stacks(
     click.echo(make_printable(f"{name}: {len(ranks)} ranks"))
     click.echo(make_printable(verdict.sentence))
     if verdict.stands_ns and verdict.cause != JobCause.MOVES:
-        click.echo(f"The latest step of any rank ended {verdict.stands_ns / 1e9:.0f} s ago.")
+        click.echo(f"The latest step of any rank ended {duration(verdict.stands_ns)} ago.")
     if verdict.may_go_on and verdict.cause != JobCause.MOVES:
         click.echo("This may be work that takes long: nothing here proves that the job hangs.")
     click.echo(f"Next: {make_printable(verdict.advice)}")

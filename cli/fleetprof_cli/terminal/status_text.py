@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.quantities import size
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.terminal.capture_view import CaptureView, Count, RankRow
@@ -78,7 +79,7 @@ def view(status: pb.CaptureStatus) -> CaptureView:
 def _rank_row(rank: pb.CaptureEvent) -> RankRow:
     note = f"{rank.reason}: {rank.message}" if rank.state == pb.FAILED else ""
     if rank.trace_bytes:
-        note = f"{size_text(rank.trace_bytes)}, {size_text(rank.compressed_bytes)} stored"
+        note = f"{size(rank.trace_bytes)}, {size(rank.compressed_bytes)} stored"
     return RankRow(
         rank=rank.rank,
         words=STATE_WORDS.get(rank.state, "asked"),
@@ -171,22 +172,3 @@ def failure_lines(status: pb.CaptureStatus) -> list[str]:
     if len(lines) > _REASONS_SHOWN:
         lines[_REASONS_SHOWN:] = [f"and {len(lines) - _REASONS_SHOWN} more reasons: fleetprof list -o json"]
     return lines
-
-
-def size_text(size_bytes: int) -> str:
-    """A size for people, binary units."""
-    size = float(size_bytes)
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"
-
-
-def duration_text(duration_ns: int) -> str:
-    """A measured time for people, in the unit that fits."""
-    if duration_ns < 1_000_000:
-        return f"{duration_ns / 1e3:.0f} µs"
-    if duration_ns < 1_000_000_000:
-        return f"{duration_ns / 1e6:.1f} ms"
-    return f"{duration_ns / 1e9:.1f} s"

@@ -8,12 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from fleetprof_api.plain_text import make_printable
-from fleetprof_api.report.recording import say_bytes
+from fleetprof_api.quantities import duration, size
 from fleetprof_api.telemetry.figures import FleetFigures, RankFigures, WorkloadFigures
 from rich.table import Table
 from rich.text import Text
-
-from fleetprof_cli.terminal.status_text import duration_text
 
 RANKS_SHOWN: Final = 200
 """Of one job's ranks, the slowest of more: whoever wants all of them takes `-o json`."""
@@ -28,7 +26,7 @@ def _rate(per_second: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    return duration_text(int(seconds * 1e9))
+    return duration(int(seconds * 1e9))
 
 
 def _watts(watts: float) -> str:
@@ -44,11 +42,11 @@ def _clock(hertz: float) -> str:
 
 
 def _bandwidth(bytes_per_s: float) -> str:
-    return f"{say_bytes(int(bytes_per_s))}/s"
+    return f"{size(int(bytes_per_s))}/s"
 
 
 def _size(size_bytes: float) -> str:
-    return say_bytes(int(size_bytes))
+    return size(int(size_bytes))
 
 
 # Heading, measure, how a value is said. Of a job the mean is shown, the sum where `_SUMS` says so.

@@ -14,9 +14,11 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, Final
 
-import jwt
 from fleetprof_api.pods import AUDIENCE
 from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
+from joserfc import jws, jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import JWKRegistry, Key
 
 from fleetprof_operator.hub.access.authentication import CannotAuthenticate, Principal
 from fleetprof_operator.identity.pod_tokens import MAX_TOKEN_CHARACTERS, read_claims
@@ -24,7 +26,7 @@ from fleetprof_operator.kubernetes.cluster import Cluster
 
 REFRESH_AFTER_S: Final = 30.0
 AGAIN_AFTER_S: Final = 2.0
-LEEWAY_S: Final = 10.0
+LEEWAY_S: Final = 10
 _ALGORITHMS: Final = ("RS256", "ES256", "ES384", "ES512", "RS384", "RS512")
 _NEVER: Final = -1e9
 
@@ -39,7 +41,7 @@ class IssuerKeys:
         self._audience = audience
         self._clock = clock
         self._issuer = ""
-        self._keys: dict[str, jwt.PyJWK] = {}
+        self._keys: dict[str, Key] = {}
         self._read_at = _NEVER
         self._failed_at = _NEVER
         self._reading = asyncio.Lock()
@@ -54,28 +56,27 @@ class IssuerKeys:
         if not token or len(token) > MAX_TOKEN_CHARACTERS:
             return None
         try:
-            key_id = jwt.get_unverified_header(token).get("kid")
-        except jwt.PyJWTError:
-            return None
-        key = await self._find_key(key_id) if isinstance(key_id, str) else None
-        if key is None:
-            return None
-        try:
-            claims: Mapping[str, Any] = jwt.decode(
-                token,
-                key,
-                algorithms=list(_ALGORITHMS),
-                audience=self._audience,
-                issuer=self._issuer,
-                leeway=LEEWAY_S,
-                options={"require": ["exp", "iat", "iss", "aud"]},
-            )
-        except jwt.PyJWTError as problem:
+            key_id = jws.extract_compact(token.encode()).headers().get("kid")
+            key = await self._find_key(key_id) if isinstance(key_id, str) else None
+            if key is None:
+                return None
+            claims: Mapping[str, Any] = jwt.decode(token, key, algorithms=_ALGORITHMS).claims
+            self._rules().validate(dict(claims))
+        except JoseError as problem:
             log.debug("a token is refused: %s", problem)  # refusals are counted and logged in sum by the hub
             return None
         return claims
 
-    async def _find_key(self, key_id: str) -> jwt.PyJWK | None:
+    def _rules(self) -> jwt.JWTClaimsRegistry:
+        return jwt.JWTClaimsRegistry(
+            leeway=LEEWAY_S,
+            iss={"essential": True, "value": self._issuer},
+            aud={"essential": True, "value": self._audience},
+            exp={"essential": True},
+            iat={"essential": True},
+        )
+
+    async def _find_key(self, key_id: str) -> Key | None:
         if key_id not in self._keys:
             async with self._reading:
                 if key_id not in self._keys and self._clock() - self._read_at >= REFRESH_AFTER_S:
@@ -94,7 +95,7 @@ class IssuerKeys:
         keys = {}
         for document in documents:
             try:
-                keys[str(document["kid"])] = jwt.PyJWK(document)
-            except (jwt.PyJWTError, KeyError):
+                keys[str(document["kid"])] = JWKRegistry.import_key(document)
+            except (JoseError, KeyError, ValueError):
                 log.warning("a key of the issuer cannot be used")
         self._issuer, self._keys, self._read_at = issuer, keys, self._clock()

@@ -9,6 +9,7 @@ from typing import Final
 
 _INTERVAL_S: Final = 30.0
 _MOST_KINDS: Final = 8
+_LONGEST: Final = 300
 
 
 class Refusals:
@@ -18,10 +19,12 @@ class Refusals:
         self._log = log
         self._what = what
         self._counts: Counter[str] = Counter()
+        self._latest = ""
         self._told_s = -_INTERVAL_S
 
-    def note(self, why: str, now_s: float) -> None:
-        """One refusal; `why` is one of few texts, never what a peer sent."""
+    def note(self, why: str, now_s: float, example: str = "") -> None:
+        """One refusal; `why` is one of few texts, never what a peer sent; `example` is shown of the latest alone."""
+        self._latest = example[:_LONGEST]
         self._counts[why if why in self._counts or len(self._counts) < _MOST_KINDS else "other reasons"] += 1
         self.tell(now_s)
 
@@ -31,5 +34,6 @@ class Refusals:
             return
         self._told_s = now_s
         counts = ", ".join(f"{count} × {why}" for why, count in sorted(self._counts.items()))
-        self._log.warning("%s refused: %s", self._what, counts)
+        example = f"; the latest: {self._latest}" if self._latest else ""
+        self._log.warning("%s refused: %s%s", self._what, counts, example)
         self._counts.clear()

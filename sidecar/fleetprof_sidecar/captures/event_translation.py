@@ -6,7 +6,7 @@ Guarantees: changes nothing but the recorder that it is given; an event about an
 from typing import Any
 
 from fleetprof_api.ledger import Reason
-from fleetprof_api.report.recording import say_bytes
+from fleetprof_api.quantities import size
 
 from fleetprof_sidecar.capture.events import (
     AgentCancelled,
@@ -85,6 +85,6 @@ def _hear_agent(message: AgentMessage, capture_id: str, recorder: RankRecorder |
 
 
 def _say_shortage(fields: dict[str, Any]) -> str:
-    left, needed = say_bytes(fields["headroom_bytes"]), say_bytes(fields["needed_bytes"])
+    left, needed = size(fields["headroom_bytes"]), size(fields["needed_bytes"])
     when = "while it recorded, the process could" if fields["recording"] else "before it recorded, the process could"
     return f"{when} take {left} more, and the trace would need {needed}; capture fewer iterations or less of collect"

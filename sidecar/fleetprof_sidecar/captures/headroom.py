@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from fleetprof_api.ledger import Reason
-from fleetprof_api.report.recording import FLOOR_BYTES, say_bytes
+from fleetprof_api.quantities import duration, size
+from fleetprof_api.report.recording import FLOOR_BYTES
 
 from fleetprof_sidecar.capture.events import OrderRejected
 from fleetprof_sidecar.capture.process_capture import Terms
@@ -72,18 +73,18 @@ def find_shortage(
     needed = terms.memory_needed_bytes * terms.ranks_here + FLOOR_BYTES
     if left and left < needed:
         text = (
-            f"the process may take {say_bytes(left)} more, and recording {_say_window(terms)} needs {say_bytes(needed)}"
+            f"the process may take {size(left)} more, and recording {_say_window(terms)} needs {size(needed)}"
             f"{_say_ranks(terms)}; capture fewer iterations or less of collect, or raise its memory limit"
         )
         return OrderRejected(Reason.NO_MEMORY, text, now_unix_ns)
     room, wanted = disk.room_bytes() - promised_bytes, disk_need_bytes(terms)
     if room <= 0 or room < wanted:
-        limit = f" (the pod's limit is {say_bytes(disk.limit_bytes)})" if disk.limit_bytes else ""
-        others = f", {say_bytes(promised_bytes)} of it for other ranks" if promised_bytes else ""
-        needs = f"the trace of {_say_window(terms)} needs {say_bytes(wanted)}" if wanted else "a trace needs some"
+        limit = f" (the pod's limit is {size(disk.limit_bytes)})" if disk.limit_bytes else ""
+        others = f", {size(promised_bytes)} of it for other ranks" if promised_bytes else ""
+        needs = f"the trace of {_say_window(terms)} needs {size(wanted)}" if wanted else "a trace needs some"
         text = (
-            f"there are {say_bytes(max(0, room + promised_bytes))} left on the volume of {disk.scarcest()}{limit}"
-            f"{others}, where {say_bytes(FREE_MARGIN_BYTES)} stay free for others, and {needs}; make room, or capture "
+            f"there are {size(max(0, room + promised_bytes))} left on the volume of {disk.scarcest()}{limit}"
+            f"{others}, where {size(FREE_MARGIN_BYTES)} stay free for others, and {needs}; make room, or capture "
             "fewer iterations or ranks"
         )
         return OrderRejected(Reason.DISK_FULL, text, now_unix_ns)
@@ -97,7 +98,7 @@ def _say_ranks(terms: Terms) -> str:
 def _say_window(terms: Terms) -> str:
     if terms.first_step is not None:
         return f"{terms.iterations} iteration{'s' * (terms.iterations != 1)}"
-    return f"{terms.duration_ns / 1e9:.3g} s" if terms.duration_ns else "the window"
+    return duration(terms.duration_ns) if terms.duration_ns else "the window"
 
 
 def _used_bytes(folder: Path) -> int:

@@ -8,12 +8,11 @@ import re
 from pathlib import Path
 from typing import Final
 
-RESOURCES: Final = ("cpu", "memory", "io")
 _SOME: Final = re.compile(r"some avg10=([0-9]{1,3}\.[0-9]{2})")
 
 
 def read_pressure(proc: Path, resource: str) -> int | None:
-    """Permille of one of RESOURCES; None where the kernel does not account it."""
+    """Permille of one resource (`cpu`, `memory`, `io`); None where the kernel does not account it."""
     try:
         match = _SOME.match((proc / "pressure" / resource).read_text())
     except (OSError, ValueError):

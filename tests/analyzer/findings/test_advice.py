@@ -254,9 +254,9 @@ BETWEEN = IdlePlace(kind="python", time_ns=1, count=1, after="aten::mm", before=
     (HostSilence(None, 1), "The training thread runs no operator"),
     (HostSilence(("a", "b"), 2), "The training threads of all ranks run no operator, most of it between a and b"),
     (WaitsForCores(1), "The training thread waits for a core, though ready to run"),
-    (GrowingMemory(GROWTH), "Memory of the training process grows by 4.0 MiB an iteration before the recording: "
+    (GrowingMemory(GROWTH), "Memory of the training process grows by 4.00 MiB an iteration before the recording: "
      "from 400 MiB to 444 MiB"),
-    (GrowingMemory(replace(GROWTH, of="cuda:1")), "Memory of PyTorch's allocator on cuda:1 grows by 4.0 MiB an "
+    (GrowingMemory(replace(GROWTH, of="cuda:1")), "Memory of PyTorch's allocator on cuda:1 grows by 4.00 MiB an "
      "iteration: from 400 MiB to 444 MiB"),
     (FullHosts(990, 1), "All cores of the rank's host are busy (99 %), and iterations differ in length; whether the "
      "training threads wait for a core was not sampled"),

@@ -203,7 +203,7 @@ CASES: dict[str, Case] = {
         lambda permille: sent(rows=[reduced(count=permille // 100)]), "send fewer and larger messages",
         "what runs beside the longest",
     ),
-    GROWING_MEMORY.place: Case(growing, "memory of the training process grows by 4.0 MiB an iteration"),
+    GROWING_MEMORY.place: Case(growing, "memory of the training process grows by 4.00 MiB an iteration"),
     EXPOSED_COPIES.place: Case(lambda permille: job(exposed_memory=permille), "nothing hides copies"),
     WAITS_ON_DEVICE.place: Case(
         late_on_device, "waits for its device, which does not begin work that is launched", "its host code"

@@ -4,7 +4,8 @@ import math
 
 import pytest
 from fleetprof_analyzer.views import svg
-from fleetprof_analyzer.views.text import amount, change, duration, mark, plain, rate, round_duration, share, size
+from fleetprof_analyzer.views.text import plain
+from fleetprof_api.quantities import amount, change, duration, mark, rate, round_duration, share, size
 from hypothesis import example, given
 from hypothesis import strategies as st
 

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import jwt
 import pytest
 from fleetprof_api.hub import hub_pb2
 from fleetprof_operator.hub.hub import Hub
@@ -21,6 +20,8 @@ from fleetprof_sidecar.hub.link import PROTOCOL_VERSION, HubLink
 from fleetprof_sidecar.hub.outbox import Outbox
 from harness.kubernetes.scripted_cluster import ScriptedCluster
 from harness.memory_store import MemoryStore
+from joserfc import jwt
+from joserfc.jwk import OctKey
 
 NAME = "fleetprof-hub.fleetprof-system.svc"
 POD = {
@@ -143,7 +144,7 @@ async def test_a_token_that_is_refused_opens_nothing(world: World) -> None:
 
 async def test_a_sidecar_whose_token_expires_dials_again_with_the_fresh_one(world: World) -> None:
     def until(seconds: float) -> str:
-        return jwt.encode({"exp": time.time() + seconds}, "x" * 32)
+        return jwt.encode({"alg": "HS256"}, {"exp": time.time() + seconds}, OctKey.import_key("x" * 32))
 
     shown: list[str] = []
 

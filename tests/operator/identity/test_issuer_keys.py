@@ -2,18 +2,19 @@
 
 import json
 import time
+from base64 import urlsafe_b64encode
 from typing import Any
 
-import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 from fleetprof_operator.hub.access.authentication import CannotAuthenticate, Principal
 from fleetprof_operator.identity.account_tokens import AccountTokens
 from fleetprof_operator.identity.issuer_keys import REFRESH_AFTER_S, IssuerKeys
 from harness.kubernetes.scripted_cluster import ScriptedCluster
+from joserfc import jwt
+from joserfc.jwk import OctKey, RSAKey
 
 ISSUER = "https://kubernetes.default.svc"
-KEYS = {name: rsa.generate_private_key(public_exponent=65537, key_size=2048) for name in ("one", "two", "stranger")}
+KEYS = {name: RSAKey.generate_key(2048, {"kid": name, "alg": "RS256"}) for name in ("one", "two", "stranger")}
 KEYS_PATH = "/openid/v1/jwks"
 
 
@@ -24,11 +25,7 @@ def cluster_with(*names: str) -> ScriptedCluster:
 
 
 def publish(cluster: ScriptedCluster, *names: str) -> None:
-    documents = [
-        {**json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(KEYS[name].public_key())), "kid": name, "alg": "RS256"}
-        for name in names
-    ]
-    cluster.objects[KEYS_PATH] = {"keys": documents}
+    cluster.objects[KEYS_PATH] = {"keys": [KEYS[name].as_dict(private=False) for name in names]}
 
 
 def token_of_pod(pod: object) -> str:
@@ -49,8 +46,8 @@ def token(key: str = "one", kid: str | None = None, algorithm: str = "RS256", **
         "kubernetes.io": {"namespace": "team-a", "pod": {"name": "llama-0", "uid": "u-1"}},
     }
     claims = {name: value for name, value in {**claims, **changes}.items() if value is not None}
-    secret: Any = KEYS[key] if algorithm == "RS256" else "x" * 32
-    return jwt.encode(claims, secret, algorithm=algorithm, headers={"kid": kid or key})
+    secret = KEYS[key] if algorithm == "RS256" else OctKey.import_key("x" * 32)
+    return jwt.encode({"alg": algorithm, "kid": kid or key}, claims, secret)
 
 
 async def test_a_good_token_is_its_pods() -> None:
@@ -70,6 +67,8 @@ async def test_a_good_token_is_its_pods() -> None:
         token(iss="https://elsewhere"),
         token(exp=1),
         token(exp=None),
+        token(iat=None),
+        token(iat=int(time.time()) + 3600),
         token(nbf=int(time.time()) + 3600),
         token_of_pod(None),
         token_of_pod({"namespace": "team-a"}),
@@ -91,6 +90,8 @@ async def test_a_good_token_is_its_pods() -> None:
             "another issuer",
             "expired",
             "no expiry",
+            "no time of issue",
+            "issued later",
             "not yet valid",
         ),
         *("no Kubernetes claim", "no pod", "a pod without a uid", "no namespace", "a claim of another type"),
@@ -102,7 +103,9 @@ async def test_what_is_not_good_is_nobodys(shown: str) -> None:
 
 
 async def test_a_token_without_a_signature_is_nobodys() -> None:
-    unsigned = jwt.encode(jwt.decode(token(), options={"verify_signature": False}), "", algorithm="none")
+    payload = token().split(".")[1]
+    header = urlsafe_b64encode(json.dumps({"alg": "none", "kid": "one"}).encode()).decode().rstrip("=")
+    unsigned = f"{header}.{payload}."
     assert await IssuerKeys(cluster_with("one")).authenticate(unsigned) is None
 
 

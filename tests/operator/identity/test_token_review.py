@@ -2,12 +2,13 @@
 
 from typing import Any
 
-import jwt
 import pytest
 from fleetprof_operator.hub.access.authentication import CannotAuthenticate, Principal
 from fleetprof_operator.identity import token_review
 from fleetprof_operator.identity.token_review import TokenReviews
 from harness.kubernetes.scripted_cluster import ScriptedCluster
+from joserfc import jwt
+from joserfc.jwk import OctKey
 
 POD = {
     "authentication.kubernetes.io/pod-name": ["llama-0"],
@@ -30,7 +31,7 @@ class Clock:
 
 
 def token(expires: float = 2_000_000) -> str:
-    return jwt.encode({"exp": expires}, "x" * 32)
+    return jwt.encode({"alg": "HS256"}, {"exp": expires}, OctKey.import_key("x" * 32))
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_as_many_ranks_record_as_the_disk_has_room_for(bench: CapturesBench, mon
     assert sorted(bench.table.orders) == ["p0", "p1"]
     assert bench.last().reason == "DiskFull"
     assert "there are 562 MiB left on the volume of /" in bench.last().message
-    assert ", 450 MiB of it for other ranks, where 64 MiB stay free for others" in bench.last().message
+    assert ", 450 MiB of it for other ranks, where 64.0 MiB stay free for others" in bench.last().message
 
 
 def test_a_full_disk_is_told_before_anything_begins_whatever_is_known(
@@ -100,7 +100,7 @@ def test_a_shortage_that_the_agent_sees_ends_the_capture_with_its_figures(
     short = {"t": "short", "capture": "cap", "headroom_bytes": 50 * MIB, "needed_bytes": 90 * MIB}
     bench.captures.on_process_event(AgentMessage("p", {**short, "recording": recording}))
     assert (bench.last().reason, bench.table.orders) == ("NoMemory", {})
-    assert "the process could take 50 MiB more, and the trace would need 90 MiB" in bench.last().message
+    assert "the process could take 50.0 MiB more, and the trace would need 90.0 MiB" in bench.last().message
 
 
 def test_a_recording_that_the_agent_drops_ends_for_want_of_memory_and_not_for_something_else(

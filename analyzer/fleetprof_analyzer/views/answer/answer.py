@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetprof_api.ledger import RankState
+from fleetprof_api.quantities import duration, percent, share
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Stragglers, Undecided
@@ -18,7 +19,7 @@ from fleetprof_analyzer.findings.known_causes import OF_CAUSES
 from fleetprof_analyzer.views.answer import guards
 from fleetprof_analyzer.views.answer.lateness import say_lateness
 from fleetprof_analyzer.views.answer.time_spent import find_proven, say_time
-from fleetprof_analyzer.views.text import duration, percent, plain, share
+from fleetprof_analyzer.views.text import plain
 from fleetprof_analyzer.views.words.causes_text import SilenceInWords, add_stages, find_silences
 from fleetprof_analyzer.views.words.code_words import name_place
 from fleetprof_analyzer.views.words.finding_words import say_briefly, say_finding

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from statistics import mean, median
 from typing import Final
 
+from fleetprof_api.quantities import duration, percent
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Straggler, Stragglers
 
 from fleetprof_analyzer.job.stragglers.sampled_device import find_sampled_device
-from fleetprof_analyzer.views.text import capital, duration, percent
+from fleetprof_analyzer.views.text import capital
 from fleetprof_analyzer.views.words.code_words import in_brackets
 from fleetprof_analyzer.views.words.floor_words import say_floor, say_lower, say_nobody
 from fleetprof_analyzer.words.ranks import (

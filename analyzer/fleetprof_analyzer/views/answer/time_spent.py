@@ -6,6 +6,7 @@ Guarantees: pure; shares are the report's; of several kinds of ranks those with 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from fleetprof_api.quantities import percent, share
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.findings import Finding, PartOfTime
 from fleetprof_api.report.idle_causes import IdleCauses
@@ -14,7 +15,7 @@ from fleetprof_api.report.report import KindTotal, Rank, Report
 from fleetprof_analyzer.findings.cpu_contention import OF_CORES
 from fleetprof_analyzer.findings.known_causes import OF_CAUSES
 from fleetprof_analyzer.views.answer import guards
-from fleetprof_analyzer.views.text import percent, plain, share
+from fleetprof_analyzer.views.text import plain
 from fleetprof_analyzer.views.words.causes_text import add_stages, find_silences, list_causes
 from fleetprof_analyzer.views.words.code_words import in_brackets, name_place
 from fleetprof_analyzer.views.words.finding_words import say_briefly

@@ -7,11 +7,12 @@ is drawn that the report does not hold.
 from collections.abc import Sequence
 from typing import Final
 
+from fleetprof_api.quantities import duration, round_duration, share
 from fleetprof_api.report.report import Rank, TimeBreakdown
 from markupsafe import Markup
 
 from fleetprof_analyzer.views import svg
-from fleetprof_analyzer.views.text import duration, parts_of, rank_name, round_duration, share
+from fleetprof_analyzer.views.text import parts_of, rank_name
 
 _WIDTH: Final = 1000
 _LEFT: Final = 64

@@ -7,11 +7,11 @@ numbers stand beside it.
 from math import log2
 from typing import Final
 
+from fleetprof_api.quantities import duration
 from fleetprof_api.report.report_tables import Histogram, KernelStatistics
 from markupsafe import Markup
 
 from fleetprof_analyzer.views import svg
-from fleetprof_analyzer.views.text import duration
 
 _WIDTH: Final = 160
 _HEIGHT: Final = 26

@@ -7,12 +7,12 @@ nothing to say.
 from dataclasses import dataclass
 from statistics import median
 
+from fleetprof_api.quantities import change, duration, share
 from fleetprof_api.report.capture_cost import CaptureCost
 from fleetprof_api.report.report import KindTotal, Report
 from fleetprof_api.report.start_skew import StartSkew
 
 from fleetprof_analyzer.views.answer.answer import Answer, give_answer
-from fleetprof_analyzer.views.text import change, duration, share
 from fleetprof_analyzer.views.words.recording_words import judge_residue
 
 

@@ -6,12 +6,13 @@ stand in a table.
 
 from typing import Final
 
+from fleetprof_api.quantities import duration, flops, share, size
 from fleetprof_api.report.module_tree import ModuleNode, ModuleTree
 from markupsafe import Markup
 
 from fleetprof_analyzer.views import svg
 from fleetprof_analyzer.views.page.table import Heading, PageTable, make_table
-from fleetprof_analyzer.views.text import duration, flops, plain, share, size
+from fleetprof_analyzer.views.text import plain
 from fleetprof_analyzer.views.words.module_words import (
     HELD,
     flops_of,

@@ -12,6 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
+from fleetprof_api.quantities import amount, change, duration, rate, share, size
 from fleetprof_api.report.report import Report, Series
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -20,7 +21,7 @@ from fleetprof_analyzer.views import differences
 from fleetprof_analyzer.views.page import bars, distributions, links, modules, page_tables, plots
 from fleetprof_analyzer.views.page.headline import describe
 from fleetprof_analyzer.views.palette import style_report
-from fleetprof_analyzer.views.text import PARTS, amount, change, duration, parts_of, plain, rank_name, rate, share, size
+from fleetprof_analyzer.views.text import PARTS, parts_of, plain, rank_name
 from fleetprof_analyzer.views.words import ledger_words, module_words, straggler_words
 from fleetprof_analyzer.views.words.causes_text import find_silences, list_causes
 from fleetprof_analyzer.views.words.code_words import in_brackets

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from statistics import median
 from typing import Final
 
+from fleetprof_api.quantities import duration, rate, share, size
 from fleetprof_api.report.idle_causes import IDLE_CAUSES
 from fleetprof_api.report.report import Rank, Report
 from fleetprof_api.report.report_tables import CommunicationStatistics
@@ -14,7 +15,7 @@ from markupsafe import Markup
 
 from fleetprof_analyzer.views.page import links
 from fleetprof_analyzer.views.page.table import Heading, PageTable, make_table
-from fleetprof_analyzer.views.text import duration, plain, rank_name, rate, share, size
+from fleetprof_analyzer.views.text import plain, rank_name
 from fleetprof_analyzer.views.words.causes_text import add_iterations, add_stages
 
 _MOST_COLLECTIVES: Final = 16

@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Final
 
+from fleetprof_api.quantities import duration, mark, round_duration
 from fleetprof_api.report.capture_cost import CaptureCost, Phase
 from fleetprof_api.report.report import Rank, Series
 from fleetprof_api.report.start_skew import StartSkew
 from markupsafe import Markup
 
 from fleetprof_analyzer.views import svg
-from fleetprof_analyzer.views.text import duration, mark, plain, rank_name, round_duration
+from fleetprof_analyzer.views.text import plain, rank_name
 
 _WIDTH: Final = 1000
 _LEFT: Final = 64

@@ -7,6 +7,7 @@ not shown by the test is never worded as a change.
 from dataclasses import dataclass
 from textwrap import wrap
 
+from fleetprof_api.quantities import amount, change, duration, percent, size
 from fleetprof_api.report.diff import (
     CollectiveChange,
     Diff,
@@ -20,7 +21,7 @@ from fleetprof_api.report.diff import (
 
 from fleetprof_analyzer.rank.iteration_measures import IDLE, STAGE
 from fleetprof_analyzer.views.differences import measure_words
-from fleetprof_analyzer.views.text import amount, change, duration, percent, plain, size
+from fleetprof_analyzer.views.text import plain
 from fleetprof_analyzer.views.words.straggler_words import CAUSES
 from fleetprof_analyzer.words.ranks import name_ranks
 

@@ -6,10 +6,11 @@ Guarantees: no line longer than the width (at least 60); no control character of
 from textwrap import wrap
 from typing import Final
 
+from fleetprof_api.quantities import duration, flops, share, size
 from fleetprof_api.report.module_tree import ModuleTree
 
 from fleetprof_analyzer.job.lines import LineWork, list_lines
-from fleetprof_analyzer.views.text import duration, flops, plain, share, size
+from fleetprof_analyzer.views.text import plain
 from fleetprof_analyzer.views.words.module_words import describe_iteration, name_modules, whole_of
 
 _NARROWEST: Final = 60

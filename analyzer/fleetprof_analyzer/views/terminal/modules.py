@@ -8,9 +8,10 @@ from textwrap import wrap
 from typing import Any, Final
 
 import msgspec
+from fleetprof_api.quantities import duration, share, size
 from fleetprof_api.report.module_tree import ModuleNode, ModuleTree
 
-from fleetprof_analyzer.views.text import duration, plain, share, size
+from fleetprof_analyzer.views.text import plain
 from fleetprof_analyzer.views.words.module_words import (
     describe_iteration,
     list_held,

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from statistics import median
 from textwrap import wrap
 
+from fleetprof_api.quantities import change, duration, rate, share, size
 from fleetprof_api.report.report import KindTotal, Rank, Report, TimeBreakdown
 
 from fleetprof_analyzer.views.answer.answer import give_answer
 from fleetprof_analyzer.views.differences import list_differences
-from fleetprof_analyzer.views.text import change, duration, parts_of, plain, rank_name, rate, share, size
+from fleetprof_analyzer.views.text import parts_of, plain, rank_name
 from fleetprof_analyzer.views.words.causes_text import add_stages, find_silences, list_causes, longest_iteration
 from fleetprof_analyzer.views.words.code_words import in_brackets
 from fleetprof_analyzer.views.words.efficiency_words import list_efficiency, list_throughput

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, get_args
 
+from fleetprof_api.quantities import duration, share
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.idle_causes import IDLE_CAUSES, IdleCause, IdleCauses
 from fleetprof_api.report.report import Rank
 from fleetprof_api.report.report_tables import StageName
 
-from fleetprof_analyzer.views.text import duration, plain, share
+from fleetprof_analyzer.views.text import plain
 
 _FEWEST_ITERATIONS: Final = 3
 _MOST_SILENCES: Final = 3

@@ -2,10 +2,11 @@
 
 from typing import Final
 
+from fleetprof_api.quantities import duration, flops, percent
 from fleetprof_api.report.efficiency import Efficiency, HiddenWork
 from fleetprof_api.report.report import Report
 
-from fleetprof_analyzer.views.text import duration, flops, percent, plain
+from fleetprof_analyzer.views.text import plain
 
 _MOST_TYPES: Final = 3
 _HIDDEN: Final[dict[HiddenWork, str]] = {

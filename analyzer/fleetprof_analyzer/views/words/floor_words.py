@@ -5,10 +5,10 @@ Guarantees: pure; what would lower it is said only where the report's numbers ca
 
 from typing import Final
 
+from fleetprof_api.quantities import percent
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Stragglers
 
-from fleetprof_analyzer.views.text import percent
 from fleetprof_analyzer.words.verdict_reasons import MOST_ITERATIONS, round_iterations
 
 _LOW: Final = 0.05

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from statistics import median_low
 from typing import Final
 
+from fleetprof_api.quantities import duration, rate, share, size
 from fleetprof_api.report.report import Rank, Report
 
-from fleetprof_analyzer.views.text import duration, rank_name, rate, share, size
+from fleetprof_analyzer.views.text import rank_name
 
 SAMPLED_PERMILLE: Final = 500
 _FEW: Final = 4

@@ -6,9 +6,8 @@ Guarantees: pure; says what the line holds; sizes and times as people read them.
 from typing import Final
 
 from fleetprof_api.ledger import LedgerEntry
+from fleetprof_api.quantities import duration, size
 from fleetprof_api.report.report import Report
-
-from fleetprof_analyzer.views.text import duration, size
 
 _STATES: Final = {"UPLOADED": "stored", "FAILED": "failed"}
 

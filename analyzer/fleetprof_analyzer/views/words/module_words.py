@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
+from fleetprof_api.quantities import duration, flops, share, size
 from fleetprof_api.report.module_tree import HeldBytes, ModuleNode, ModuleTimes, ModuleTree
 
 from fleetprof_analyzer.job.modules import time_of
-from fleetprof_analyzer.views.text import duration, flops, plain, share, size
+from fleetprof_analyzer.views.text import plain
 
 _FEW: Final = 2
 HELD: Final = {

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetprof_api.ledger import RecordingCost
+from fleetprof_api.quantities import size
 from fleetprof_api.report.capture_cost import CaptureCost
 from fleetprof_api.report.recording import most_memory_bytes
 from fleetprof_api.report.report import Report
-
-from fleetprof_analyzer.views.text import size
 
 _SMALL: Final = 0.02
 """A share of an iteration: differences below it do not matter to anybody."""

@@ -6,11 +6,12 @@ Guarantees: says no more than the section holds; a gain below a tenth of a perce
 from textwrap import wrap
 from typing import Final
 
+from fleetprof_api.quantities import duration, percent
 from fleetprof_api.report.stragglers import Evidence, Straggler, Stragglers
 
 from fleetprof_analyzer.findings.exposed_communication import say_bubbles
 from fleetprof_analyzer.job.stragglers.thresholds import FAITHFUL
-from fleetprof_analyzer.views.text import capital, duration, percent, plain
+from fleetprof_analyzer.views.text import capital, plain
 from fleetprof_analyzer.views.words.code_words import in_brackets
 from fleetprof_analyzer.views.words.floor_words import say_floor
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from textwrap import wrap
 from typing import Final
 
+from fleetprof_api.quantities import duration, share, size
 from fleetprof_api.report.rank_tables import MemoryPeak
 from fleetprof_api.report.report import Rank, Report
 
-from fleetprof_analyzer.views.text import duration, plain, rank_name, share, size
+from fleetprof_analyzer.views.text import plain, rank_name
 
 _FEW: Final = 5
 

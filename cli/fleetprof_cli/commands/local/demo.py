@@ -23,6 +23,7 @@ from fleetprof_analyzer.words.verdict_reasons import MOST_ITERATIONS, round_iter
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.hub.oldest_torch import TOO_OLD_ADVICE, is_too_old
+from fleetprof_api.quantities import size
 from fleetprof_api.report.report import Report, read_report
 
 from fleetprof_cli import training
@@ -40,7 +41,7 @@ from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.ranges import IntegerRange
 from fleetprof_cli.store_location import StoreLocation, open_store
 from fleetprof_cli.terminal.reports import print_report
-from fleetprof_cli.terminal.status_text import exit_code, failure_lines, size_text
+from fleetprof_cli.terminal.status_text import exit_code, failure_lines
 
 _JOB: Final = "demo"
 _PROGRAM: Final = "fleetprof"
@@ -208,7 +209,7 @@ def _show(out: Path, status: pb.CaptureStatus) -> Report:
     stored = sum(rank.compressed_bytes for rank in status.ranks)
     say(f"the report:  {out / 'report.html'}")
     say(f"for tools:   {out / 'report.json'}")
-    say(f"the capture: {folder} ({size_text(stored)} of traces)")
+    say(f"the capture: {folder} ({size(stored)} of traces)")
     return report
 
 

@@ -12,6 +12,7 @@ import click
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.plain_text import make_printable
+from fleetprof_api.quantities import duration
 from fleetprof_operator.hub.ledger.messages import to_status
 from rich.table import Table
 from rich.text import Text
@@ -24,7 +25,7 @@ from fleetprof_cli.messages import say
 from fleetprof_cli.options import output_option, state_option
 from fleetprof_cli.reports.stored import read_captures
 from fleetprof_cli.store_location import open_store
-from fleetprof_cli.terminal.status_text import duration_text, sentence, status_document, succeeded
+from fleetprof_cli.terminal.status_text import sentence, status_document, succeeded
 from fleetprof_cli.terminal.whole_print import print_whole
 
 
@@ -75,7 +76,7 @@ def _job_table(jobs: list[RunningJob]) -> Table:
             str(len(running.hosts)),
             str(len(trainers)),
             "all" if trainers and with_agent == len(trainers) else str(with_agent),
-            duration_text(sorted(iterations)[len(iterations) // 2]) if iterations else "",
+            duration(sorted(iterations)[len(iterations) // 2]) if iterations else "",
             Text(_state_of(running)),
         )
     return table

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import click
-from fleetprof_api.report.recording import say_bytes
+from fleetprof_api.quantities import size
 from fleetprof_sidecar.sockets.directory import trainer_environment
 
 from fleetprof_cli.durations import Duration
@@ -230,8 +230,7 @@ def _leave(folder: RunFolder, state: StateDirectory | None) -> None:
     """Removes the run's folder, or says what is still in it; `state`: where the hub is looked up."""
     unsent = folder.unsent_bytes()
     if unsent:
-        size = say_bytes(unsent)
-        say(f"{size} of traces could not be stored yet and stay in {folder.spool}; {_NEXT_HUB} sends them")
+        say(f"{size(unsent)} of traces could not be stored yet and stay in {folder.spool}; {_NEXT_HUB} sends them")
     elif state is not None and not state.is_hub_alive() and folder.holds_captures():
         say(f"the job ended during a capture while no hub ran; {_NEXT_HUB} finishes that capture")
     else:

@@ -16,12 +16,11 @@ from typing import Final
 
 import click
 import msgspec
-from fleetprof_analyzer.views.text import duration
-from fleetprof_analyzer.views.text import size as size_text
 from fleetprof_analyzer.whatif.answer import PredictedValue
 from fleetprof_analyzer.whatif.batch_sizes import SizedCapture, fit_memory, fit_time, recommend, sized_capture
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
+from fleetprof_api.quantities import duration, size
 from fleetprof_api.report.report import read_report
 from fleetprof_store.base import NotFound
 
@@ -211,7 +210,7 @@ def _conclude(captures: list[SizedCapture], words: tuple[str, ...], memory_bytes
 def _say(result: SweepResult) -> str:
     lines = [
         f"{row.batch_size:>8}  {duration(round(row.iteration_ns)):>9}  {row.samples_per_s:>12,.1f} samples/s"
-        + ("" if row.memory_bytes is None else f"  {size_text(row.memory_bytes):>9}")
+        + ("" if row.memory_bytes is None else f"  {size(row.memory_bytes):>9}")
         for row in result.rows
     ]
     value = result.predicted_iteration_ns

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from fleetprof_api.quantities import size
 
 from fleetprof_cli.capture.rank_numbers import read_ranks
 from fleetprof_cli.kubernetes.connection import ClusterPlace, connect
@@ -14,7 +15,6 @@ from fleetprof_cli.kubernetes.requests import Requests
 from fleetprof_cli.kubernetes.results import Results
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.reports.fetched_page import link_traces
-from fleetprof_cli.terminal.status_text import size_text
 
 
 @click.command("traces")
@@ -45,7 +45,7 @@ def command(name: str, out: Path, ranks: list[int] | None, **flags: Any) -> None
     files, size_bytes = 0, 0
     for path, file_bytes in results.fetch(out, ranks):
         files, size_bytes = files + 1, size_bytes + file_bytes
-        say(f"{path} ({size_text(file_bytes)})")
+        say(f"{path} ({size(file_bytes)})")
     if not files:
         step = f"see how it ended: kubectl fleetprof list -n {state.namespace}"
         raise Failure(f"the store holds nothing of {name}", next_step=step)
@@ -54,7 +54,7 @@ def command(name: str, out: Path, ranks: list[int] | None, **flags: Any) -> None
     except OSError as error:
         say(f"report.html is as it was stored, without links to the traces: {error}")
     click.echo(out)
-    say(f"{files} files, {size_text(size_bytes)}")
+    say(f"{files} files, {size(size_bytes)}")
 
 
 async def _find(place: ClusterPlace, name: str) -> RequestState:

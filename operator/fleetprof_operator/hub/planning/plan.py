@@ -37,6 +37,7 @@ from typing import Final
 
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.profiler import KINETO, ProfilerFacts
+from fleetprof_api.quantities import duration
 from fleetprof_api.request import Window
 
 SECOND_NS: Final = 10**9
@@ -213,21 +214,17 @@ def _choose_duration(processes: Sequence[pb.Process], window: Window) -> tuple[i
         return window.duration_millis * 10**6, f"the window is {window.duration_millis} ms"
     assert window.iterations is not None
     if iteration_ns <= 0:
-        return DEFAULT_DURATION_NS, f"the window is {_seconds(DEFAULT_DURATION_NS)}, as the iteration time is unknown"
+        return DEFAULT_DURATION_NS, f"the window is {duration(DEFAULT_DURATION_NS)}, as the iteration time is unknown"
     # One more than asked: the start falls into the middle of an iteration.
     wanted = (window.iterations + 1) * iteration_ns
-    duration = min(max(-(-wanted // 10**6) * 10**6, SHORTEST_DURATION_NS), LONGEST_DURATION_NS)
-    note = "" if duration >= wanted else ", the longest that is allowed"
+    duration_ns = min(max(-(-wanted // 10**6) * 10**6, SHORTEST_DURATION_NS), LONGEST_DURATION_NS)
+    note = "" if duration_ns >= wanted else ", the longest that is allowed"
     return (
-        duration,
-        f"the window is {_seconds(duration)} for {window.iterations} iterations of {_seconds(iteration_ns)}{note}",
+        duration_ns,
+        f"the window is {duration(duration_ns)} for {window.iterations} iterations of {duration(iteration_ns)}{note}",
     )
 
 
 def _moment(unix_ns: int) -> str:
     """A time that is still true when the request has ended: `07:06:40.250 UTC`."""
     return datetime.fromtimestamp(unix_ns // 10**6 / 1000, UTC).strftime("%H:%M:%S.%f")[:-3] + " UTC"
-
-
-def _seconds(value_ns: int) -> str:
-    return f"{value_ns / SECOND_NS:.3g} s"

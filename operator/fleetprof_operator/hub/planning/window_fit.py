@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetprof_api.ledger import RecordingEstimate
-from fleetprof_api.report.recording import FLOOR_BYTES, MOST_EVENTS, need_of, say_bytes
+from fleetprof_api.quantities import size
+from fleetprof_api.report.recording import FLOOR_BYTES, MOST_EVENTS, need_of
 from fleetprof_api.request import Spec, Window
 
 from fleetprof_operator.hub.planning.rank_targets import RankTarget
@@ -97,7 +98,7 @@ def _find_most(
     limit = spec.limits.max_trace_bytes
     if limit and one.trace_bytes and most * one.trace_bytes > limit:
         most = max(1, limit // one.trace_bytes)
-        why = f"the trace of one has {say_bytes(one.trace_bytes)}, and limits.maxTraceBytes is {say_bytes(limit)}"
+        why = f"the trace of one has {size(one.trace_bytes)}, and limits.maxTraceBytes is {size(limit)}"
     each, fixed = two.memory_bytes - one.memory_bytes, 2 * one.memory_bytes - two.memory_bytes
     for group in _group(targets):
         left = min((t.process.memory_headroom_bytes for t in group if t.process.memory_headroom_bytes), default=0)
@@ -106,8 +107,8 @@ def _find_most(
             most = max(0, fits)
             beside = "" if len(group) == 1 else f" with the {len(group) - 1} ranks beside it"
             why = (
-                f"rank {group[0].rank}{beside} may take {say_bytes(left)} of memory more, and recording takes "
-                f"{say_bytes(fixed + each)} for one iteration of a rank and {say_bytes(each)} for each further one"
+                f"rank {group[0].rank}{beside} may take {size(left)} of memory more, and recording takes "
+                f"{size(fixed + each)} for one iteration of a rank and {size(each)} for each further one"
             )
     return most, why
 

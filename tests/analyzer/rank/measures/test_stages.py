@@ -15,7 +15,7 @@ from fleetprof_analyzer.rank.measures.kernels.launch_calls import find_calls
 from fleetprof_analyzer.rank.measures.stages.gaps import fill
 from fleetprof_analyzer.rank.measures.stages.labels import find_labels
 from fleetprof_analyzer.rank.measures.stages.main_thread import find_main_thread
-from fleetprof_analyzer.rank.measures.stages.stages import bound_by_passes, find_passes, measure_stages
+from fleetprof_analyzer.rank.measures.stages.stages import bound_by_passes, find_passes, find_stages, sum_up
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.stage_names import function_of, is_loss_like
@@ -191,7 +191,8 @@ def test_whatever_is_in_a_trace_the_stages_add_up_to_its_iterations(rows: list[A
     if len(trace.rows) == 0:
         return
     found = find_iterations(trace, None, RecordingTerms(), Problems())
-    stages = measure_stages(trace, find_calls(trace), found.iterations, found.marks)
+    calls = find_calls(trace)
+    stages = sum_up(trace, calls, find_stages(trace, calls, found.iterations, found.marks), None)
     if stages.iterations_from in ("profiler_step", "optimizer_step") and stages.stages:
         assert sum(stage.time_ns for stage in stages.stages) == sum(i.duration_ns for i in found.iterations)
     assert bool(stages.reason) == (stages.iterations == 0)

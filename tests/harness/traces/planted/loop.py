@@ -7,7 +7,7 @@ from typing import Any
 from fleetprof_analyzer.rank.host.track import Track
 from fleetprof_analyzer.rank.iterations import RecordingTerms, find_iterations
 from fleetprof_analyzer.rank.measures.kernels.launch_calls import find_calls
-from fleetprof_analyzer.rank.measures.stages.stages import measure_stages
+from fleetprof_analyzer.rank.measures.stages.stages import find_stages, sum_up
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
@@ -91,7 +91,8 @@ def read(events: list[dict[str, Any]]) -> Trace:
 
 def measure(trace: Trace, track: Track | None = None) -> Stages:
     found = find_iterations(trace, None, RecordingTerms(), Problems())
-    return measure_stages(trace, find_calls(trace), found.iterations, found.marks, track)
+    calls = find_calls(trace)
+    return sum_up(trace, calls, find_stages(trace, calls, found.iterations, found.marks), track)
 
 
 def times(stages: Stages) -> dict[str, int]:

@@ -213,7 +213,7 @@ async def test_words_that_are_no_tokens_keep_nobody_out(world: World, caplog: An
     world.hub.refusals.close()
     messages = [record.message for record in caplog.records if "refused" in record.message]
     assert len(messages) == 2
-    assert "199 BadToken; most of them ipv4:127.0.0.1 (199)" in messages[1]
+    assert "199 × BadToken; the latest: ipv4:127.0.0.1" in messages[1]
 
 
 @pytest.mark.attack

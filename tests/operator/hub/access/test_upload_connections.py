@@ -43,6 +43,17 @@ def test_refusals_are_summed(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
+def test_the_latest_refusal_stands_for_all(caplog: pytest.LogCaptureFixture) -> None:
+    refusals = Refusals(logging.getLogger("x"), "calls")
+    for number in range(3):
+        refusals.note("BadToken", number, f"10.0.0.{number}: no token")
+    refusals.tell(60)
+    assert caplog.messages == [
+        "calls refused: 1 × BadToken; the latest: 10.0.0.0: no token",
+        "calls refused: 2 × BadToken; the latest: 10.0.0.2: no token",
+    ]
+
+
 def test_kinds_of_refusals_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     refusals = Refusals(logging.getLogger("x"), "uploads")
     refusals.note("first", 0)

@@ -135,7 +135,7 @@ async def _arm_of(ground: Any, kit: Any, sidecar: Any, **spec: Any) -> pb.Arm:
         (
             {"recording_cost": pb.RecordingCost(iterations=1, events=1_000_000, trace_bytes=300 << 20)},
             "NoMemory",
-            "with the 1 ranks beside it may take 1.0 GiB of memory more",
+            "with the 1 ranks beside it may take 1.00 GiB of memory more",
         ),
     ],
 )

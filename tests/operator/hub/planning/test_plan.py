@@ -163,11 +163,11 @@ def test_what_stands_against_one_step(ranks: list[pb.Process], window: Window, s
     ("ranks", "window", "start_ms", "deliver_ms", "duration_ms", "says"),
     [
         # P + 1.75 s, and 2 s for CUPTI's start wherever a device may be
-        ([rank(has_agent=False, step=0)], FIVE, 3850, 2350, 600, "0.6 s for 5 iterations of 0.1 s"),
-        ([rank(has_agent=False, device_kind="cuda")], FIVE, 5850, 2350, 600, "0.6 s for 5 iterations"),
-        ([rank(has_agent=False, device_kind="")], FIVE, 5850, 2350, 600, "0.6 s for 5 iterations"),
+        ([rank(has_agent=False, step=0)], FIVE, 3850, 2350, 600, "600 ms for 5 iterations of 100 ms"),
+        ([rank(has_agent=False, device_kind="cuda")], FIVE, 5850, 2350, 600, "600 ms for 5 iterations"),
+        ([rank(has_agent=False, device_kind="")], FIVE, 5850, 2350, 600, "600 ms for 5 iterations"),
         ([rank(has_agent=False, iteration=0)], FIVE, 3850, 2350, 2000, "the iteration time is unknown"),
-        ([rank(has_agent=False, iteration=1)], FIVE, 3850, 2350, 10, "0.01 s for 5 iterations of 0.001 s"),
+        ([rank(has_agent=False, iteration=1)], FIVE, 3850, 2350, 10, "10.0 ms for 5 iterations of 1.00 ms"),
         ([rank(has_agent=False, iteration=20_000)], FIVE, 3850, 2350, 60_000, "the longest that is allowed"),
         ([rank()], Window(duration_millis=500), 3850, 2350, 500, "the window is 500 ms"),
         ([rank(interval=5000)], Window(duration_millis=500), 8250, 6750, 500, "the window is 500 ms"),

@@ -83,8 +83,8 @@ def test_what_was_shortened_is_told_with_figures() -> None:
     fit = fit_window(spec(["Shapes"]), [target(3, GIB)], SMALL)
     assert fit.window.iterations == 16
     assert fit.note == (
-        "the window is 16 iterations instead of 100: rank 3 may take 1.0 GiB of memory more, and recording takes "
-        "79 MiB for one iteration of a rank and 47 MiB for each further one"
+        "the window is 16 iterations instead of 100: rank 3 may take 1.00 GiB of memory more, and recording takes "
+        "79.7 MiB for one iteration of a rank and 47.7 MiB for each further one"
     )
 
 

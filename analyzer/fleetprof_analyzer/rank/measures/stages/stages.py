@@ -56,17 +56,6 @@ class FoundStages:
     reason: str = ""
 
 
-def measure_stages(
-    trace: Trace,
-    calls: LaunchCalls,
-    iterations: Sequence[Iteration],
-    marks: IterationMarks,
-    track: Track | None = None,
-) -> Stages:
-    """The stages over all iterations of a rank. `track`: where its thread was, None where it was not sampled."""
-    return sum_up(trace, calls, find_stages(trace, calls, iterations, marks), track)
-
-
 def find_stages(
     trace: Trace,
     calls: LaunchCalls,
