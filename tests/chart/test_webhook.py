@@ -46,13 +46,14 @@ def test_the_webhook_is_asked_once_about_a_labelled_pod_and_never_about_others(
     [("team-c", ["cluster"]), ("team-a", ["shard"]), ("team-b", ["shard"]), ("kube-system", [])],
 )
 def test_a_shard_s_webhook_is_asked_about_its_own_namespaces(namespace: str, of: list[str]) -> None:
-    """Beside a release for the whole cluster, which is told to leave them alone."""
-    releases = {"cluster": (*S3, "webhook.excludedNamespaces={team-a,team-b}"), "shard": SHARD}
+    """Beside a release for the whole cluster, which leaves namespaces with the label of another alone."""
+    releases = {"cluster": S3, "shard": SHARD}
+    labels = ON | ({"fleetprof.io/release": "shard"} if of == ["shard"] else {})
     calls = [
         (name, webhook["rules"][0]["resources"][0])
         for name, values in releases.items()
         for webhook in render(values).one("MutatingWebhookConfiguration", "fleetprof")["webhooks"]
-        if matches(webhook.get("namespaceSelector", EVERYTHING), ON | {"kubernetes.io/metadata.name": namespace})
+        if matches(webhook.get("namespaceSelector", EVERYTHING), labels | {"kubernetes.io/metadata.name": namespace})
         and matches(webhook.get("objectSelector", EVERYTHING), {})
     ]
     assert [name for name, resource in calls if resource == "pods"] == of
@@ -105,5 +106,5 @@ def test_policies_timeouts_and_excluded_namespaces_are_the_sites_to_choose() -> 
     }
     assert behaviour == {"pods": ("Fail", 1), "profilerequests": ("Ignore", 9), "profilepolicies": ("Ignore", 9)}
     for webhook in webhooks[:2]:
-        by_name, _ = webhook["namespaceSelector"]["matchExpressions"]
+        by_name, *_ = webhook["namespaceSelector"]["matchExpressions"]
         assert by_name["values"] == ["kube-system", NAMESPACE, "team-x"]

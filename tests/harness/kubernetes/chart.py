@@ -287,7 +287,8 @@ def matches(selector: dict[str, Any], labels: dict[str, str]) -> bool:
     """Kubernetes' own meaning of a selector's expressions."""
     assert selector.keys() == {"matchExpressions"}
     tests: dict[str, Callable[[str, list[str]], bool]] = {
+        "DoesNotExist": lambda key, _: key not in labels,
         "In": lambda key, values: labels.get(key) in values,
         "NotIn": lambda key, values: labels.get(key) not in values,
     }
-    return all(tests[rule["operator"]](rule["key"], rule["values"]) for rule in selector["matchExpressions"])
+    return all(tests[rule["operator"]](rule["key"], rule.get("values", [])) for rule in selector["matchExpressions"])

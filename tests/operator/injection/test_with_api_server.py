@@ -1,24 +1,16 @@
 """The webhook's process before a real API server: what becomes of pods, and of those who ask for captures."""
 
 import asyncio
-import os
-import signal
-import socket
-import subprocess
-import sys
-import urllib.request
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fleetprof_operator.identity.certificates import Certificates, renew_certificates
 from fleetprof_operator.injection.cluster_nodes import ClusterNodes
 from fleetprof_operator.kubernetes.cluster import Cluster, make_client
 from harness.kubernetes.api_server import ApiServer
 from harness.kubernetes.documents.pods_to_inject import pods
-from harness.ports import find_ports
+from harness.kubernetes.webhook_process import RunningWebhook, run_webhook
 from harness.waiting import wait_until
 from hypothesis import HealthCheck, event, given, settings
 from kubernetes.aio.client import Configuration
@@ -34,9 +26,9 @@ OPTED_IN = {"fleetprof.io/inject": "true"}
 class World:
     """The API server with the webhook, and namespaces made as they are needed."""
 
-    def __init__(self, server: ApiServer, health: int) -> None:
+    def __init__(self, server: ApiServer, webhook: RunningWebhook) -> None:
         self.server = server
-        self.health = health
+        self.metrics = webhook.scrape
         self._count = 0
 
     def make_namespace(self, labels: dict[str, str]) -> str:
@@ -51,62 +43,18 @@ class World:
         assert status < 300, answer
         return answer
 
-    def is_ready(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/readyz", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
-
-    def metrics(self) -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/metrics", timeout=5) as answer:
-            return str(answer.read().decode())
-
 
 @pytest.fixture(scope="module")
 def world(api: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("webhook")
-    port, health = find_ports(2)
-    environment = os.environ | {
-        "KUBECONFIG": str(api.kubeconfig()),
-        "FLEETPROF_LISTEN": f"127.0.0.1:{port}",
-        "FLEETPROF_HEALTH_LISTEN": f"127.0.0.1:{health}",
-        "FLEETPROF_TLS_DIRECTORY": str(folder),
-        "FLEETPROF_HUB_CA_FILE": str(folder / "ca.crt"),
-        "FLEETPROF_HUB": "fleetprof-hub.fleetprof-system.svc:8443",
-        "FLEETPROF_SIDECAR_IMAGE": "ghcr.io/fleetprof/sidecar:0.1.0",
-    }
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "fleetprof_operator.injection.main"], env=environment, stdout=log, stderr=log
-        )
-    made = World(api, health)
-    try:
-        # The certificate comes after the process: an operator makes it.
-        wait_until(lambda: _listens(health), "the webhook's health", 60)
-        assert not made.is_ready()
-        made_certificates = renew_certificates(Certificates(), ["localhost"], datetime.now(UTC))
-        (folder / "tls.key").write_bytes(made_certificates.tls_key)
-        (folder / "tls.crt").write_bytes(made_certificates.tls_crt)
-        (folder / "ca.crt").write_bytes(made_certificates.ca_crt)
-        wait_until(made.is_ready, "the webhook", 60)
-        _register(api, port, made_certificates)
-        yield made
-    finally:
-        api.call("DELETE", f"{HOOKS}/injection-tests")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0, (folder / "log").read_text()
-        # The tests after these make requests too, and the server forgets the webhook a moment later.
-        wait_until(lambda: _takes_requests(api), "requests to be taken without the webhook", 30)
-        print((folder / "log").read_text())
-
-
-def _listens(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True
+    with run_webhook(folder, api.kubeconfig(), "fleetprof-hub.fleetprof-system.svc:8443") as webhook:
+        _register(api, webhook)
+        try:
+            yield World(api, webhook)
+        finally:
+            api.call("DELETE", f"{HOOKS}/injection-tests")
+            # The tests after these make requests too, and the server forgets the webhook a moment later.
+            wait_until(lambda: _takes_requests(api), "requests to be taken without the webhook", 30)
 
 
 def _takes_requests(api: ApiServer) -> bool:
@@ -117,14 +65,11 @@ def _takes_requests(api: ApiServer) -> bool:
     )
 
 
-def _register(api: ApiServer, port: int, certificates: Certificates) -> None:
-    import base64
-
+def _register(api: ApiServer, running: RunningWebhook) -> None:
     def webhook(name: str, path: str, rule: dict[str, Any], **more: Any) -> dict[str, Any]:
-        bundle = base64.b64encode(certificates.ca_crt).decode()
         return {
             "name": f"{name}.fleetprof.io",
-            "clientConfig": {"url": f"https://localhost:{port}{path}", "caBundle": bundle},
+            "clientConfig": running.address(path),
             "rules": [{**rule, "apiVersions": ["*"]}],
             "sideEffects": "None",
             "admissionReviewVersions": ["v1"],
