@@ -12,7 +12,7 @@ from typing import Any, Final
 from fleetprof_analyzer.capture.folder import analyze_directory
 from fleetprof_webui.catalog.database import open_database
 from fleetprof_webui.catalog.records import report_rows
-from fleetprof_webui.catalog.schema import findings, labels, ranks, reports, requests, workloads
+from fleetprof_webui.catalog.schema import hosts, labels, reports, requests, workloads
 from sqlalchemy import insert
 from ui.captures import SMALL
 from ui.service import RunningService
@@ -48,10 +48,9 @@ def fill_catalog(url: str) -> None:
             connection.execute(insert(requests), [_request(number) for number in numbers])
             varied = [row.report | _varied(number) | {"request_id": number} for number in numbers]
             connection.execute(insert(reports), varied)
-            for table, rows in ((ranks, row.ranks), (findings, row.findings)):
-                connection.execute(
-                    insert(table), [each | {"request_id": number} for number in numbers for each in rows]
-                )
+            if row.hosts:
+                named = [{"request_id": number, "host_name": name} for number in numbers for name in row.hosts]
+                connection.execute(insert(hosts), named)
     # What autovacuum does within a minute.
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql("ANALYZE" if engine.dialect.name == "sqlite" else "VACUUM ANALYZE")

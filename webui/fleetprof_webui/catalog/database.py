@@ -1,7 +1,7 @@
-"""The catalog's database: SQLite in a file, or PostgreSQL; made and upgraded by Alembic.
+"""The catalog's database: SQLite in a file, or PostgreSQL.
 
-Guarantees: whoever has an engine from here has the newest tables; a damaged SQLite file is put aside and made anew,
-because nothing in it is the only copy.
+Guarantees: whoever has an engine from here has the tables of this version; those of an earlier one, and a damaged
+SQLite file, which is put aside, are made anew, because nothing in them is the only copy.
 """
 
 import logging
@@ -10,17 +10,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import sqlalchemy
-from alembic import command
-from alembic.config import Config
-from alembic.util import CommandError
 from fleetprof_api.errors import FleetprofError
-from sqlalchemy import Engine, event, make_url
+from sqlalchemy import Connection, Engine, event, insert, inspect, make_url, select, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DatabaseError, SQLAlchemyError
 
-from fleetprof_webui.catalog.schema import metadata
+from fleetprof_webui.catalog.schema import VERSION, catalog, metadata
 
-_MIGRATIONS: Final = Path(__file__).parent / "migrations"
+_OF_EARLIER_VERSIONS: Final = ("findings", "ranks", "alembic_version")
 _BUSY_MS: Final = 10_000
 _DAMAGED: Final = ("file is not a database", "database disk image is malformed")
 
@@ -45,35 +42,24 @@ def open_database(url: str, *, anew: bool = False) -> Engine:
             f"the catalog's address cannot be used: {error}; give sqlite:///FILE or postgresql://USER@HOST/NAME"
         ) from None
     try:
-        _migrate(engine, anew=anew)
-    except (SQLAlchemyError, CommandError) as error:
+        _make_tables(engine, anew=anew)
+    except SQLAlchemyError as error:
         engine.dispose()
         if not _is_damaged(engine, error):
-            raise _explain(error) from None
+            cause = error.orig if isinstance(error, DatabaseError) else error
+            raise CatalogUnusable(
+                f"the catalog's database does not answer: {cause}; look at its address, and that it runs"
+            ) from None
         _put_aside(Path(str(engine.url.database)))
-        _migrate(engine, anew=False)
+        _make_tables(engine, anew=False)
+    except CatalogUnusable:
+        engine.dispose()
+        raise
     return engine
 
 
 def _is_damaged(engine: Engine, error: Exception) -> bool:
     return engine.dialect.name == "sqlite" and isinstance(error, DatabaseError) and str(error.orig) in _DAMAGED
-
-
-def _explain(error: Exception) -> CatalogUnusable:
-    if isinstance(error, CommandError):
-        return CatalogUnusable(
-            f"the catalog is of another version of fleetprof ({error}); rebuild it: fleetprof catalog rebuild"
-        )
-    cause = error.orig if isinstance(error, DatabaseError) else error
-    return CatalogUnusable(f"the catalog's database does not answer: {cause}; look at its address, and that it runs")
-
-
-def migration_config(engine: Engine) -> Config:
-    """The settings of Alembic's commands for this database."""
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    config.attributes["engine"] = engine
-    return config
 
 
 def _make_engine(url: str) -> Engine:
@@ -103,12 +89,30 @@ def _set_up_postgresql(connection: DBAPIConnection, _record: Any) -> None:
     connection.commit()
 
 
-def _migrate(engine: Engine, *, anew: bool) -> None:
-    if anew:
-        with engine.begin() as connection:
-            metadata.drop_all(connection)
-            connection.execute(sqlalchemy.text("DROP TABLE IF EXISTS alembic_version"))
-    command.upgrade(migration_config(engine), "head")
+def _make_tables(engine: Engine, *, anew: bool) -> None:
+    """Makes the tables where they are not there, of an earlier version, or shall be empty. Raises CatalogUnusable."""
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":  # another replica may do the same now
+            connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('fleetprof catalog'))"))
+        found = _find_version(connection)
+        if found > VERSION and not anew:
+            raise CatalogUnusable(
+                f"the catalog is of another version of fleetprof ({found}, this one knows {VERSION}); rebuild it: "
+                "fleetprof catalog rebuild"
+            )
+        if found == VERSION and not anew:
+            return
+        for table in _OF_EARLIER_VERSIONS:
+            connection.execute(text(f"DROP TABLE IF EXISTS {table}"))
+        metadata.drop_all(connection)
+        metadata.create_all(connection)
+        connection.execute(insert(catalog).values(version=VERSION))
+
+
+def _find_version(connection: Connection) -> int:
+    if not inspect(connection).has_table(catalog.name):
+        return 0
+    return connection.execute(select(catalog.c.version)).scalar_one_or_none() or 0
 
 
 def _put_aside(path: Path) -> None:

@@ -9,7 +9,7 @@ so, and the others go on. Several processes may do it at once.
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -26,7 +26,7 @@ from sqlalchemy.exc import IntegrityError, InterfaceError, OperationalError, SQL
 
 from fleetprof_webui.catalog.figures import FIGURES
 from fleetprof_webui.catalog.records import ReportRows, label_texts, name_workload, report_rows, request_row
-from fleetprof_webui.catalog.schema import findings, labels, ranks, reports, requests, workloads
+from fleetprof_webui.catalog.schema import VERSION, hosts, labels, reports, requests, workloads
 from fleetprof_webui.reports.reading import MOST_BYTES, read_limited
 
 _WATCHED: Final = ("request.json", "ledger.json", "report.json")
@@ -34,8 +34,6 @@ _MOST_PROBLEM: Final = 512
 _LARGE_BYTES: Final = 4 << 20
 _BEGUN: Final = "begun"
 _FAILURES: Final = 3
-_ROWS: Final = "with labels"
-"""Which rows a capture has: those that a service of another version wrote, also meanwhile, are written anew."""
 _EMPTY: Final = {figure.name: figure.absent for figure in FIGURES if figure.copied}
 _Kind = TypeVar("_Kind")
 
@@ -58,7 +56,8 @@ class _Stored:
     size_bytes: int
 
     def version(self) -> str:
-        text = "\n".join([_ROWS, *(f"{name} {version}" for name, version in sorted(self.versions.items()))])
+        # Rows that a service of another version wrote, also meanwhile, are written anew.
+        text = "\n".join([str(VERSION), *(f"{name} {version}" for name, version in sorted(self.versions.items()))])
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -215,16 +214,10 @@ def _write(
     ).scalar_one()
     if rows is not None:
         connection.execute(insert(reports).values(request_id=request_id, **rows.report))
-        _insert_all(connection, ranks, request_id, rows.ranks)
-        _insert_all(connection, findings, request_id, rows.findings)
+        if rows.hosts:
+            connection.execute(insert(hosts), [{"request_id": request_id, "host_name": name} for name in rows.hosts])
     _write_labels(connection, workload_id, row["submitted_unix_ns"], texts)
     _renew_workload(connection, workload_id)
-
-
-def _insert_all(connection: Connection, table: Any, request_id: int, rows: Iterable[Mapping[str, Any]]) -> None:
-    values = [{"request_id": request_id, **row} for row in rows]
-    if values:
-        connection.execute(insert(table), values)
 
 
 def _write_labels(connection: Connection, workload_id: int, submitted_unix_ns: int, texts: Sequence[str]) -> None:

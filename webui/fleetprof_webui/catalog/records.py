@@ -5,20 +5,18 @@ Guarantees: pure; texts and integers fit their columns (`figures`), so that no r
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from fleetprof_api.ledger import Ledger, LedgerEntry, RankState
-from fleetprof_api.report.report import Rank, Report
+from fleetprof_api.report.report import Report
 from fleetprof_api.stored_request import ProfileRequest
 
-from fleetprof_webui.catalog.figures import FIGURES, UNKNOWN, number, text
-from fleetprof_webui.reports.figures import lateness_by_rank
+from fleetprof_webui.catalog.figures import FIGURES, number, text
 
 RUNNING: Final = "Running"
 SELECTOR: Final = "Selector"
-_MOST_INTEGER: Final = (1 << 31) - 1
 _MOST_LABELS: Final = 32
 # What controllers and fleetprof write: no two workloads share it, or all do.
 _MADE: Final = re.compile(r"(^|/)(controller-uid|pod-template-hash|job-name|fleetprof\.io)($|/)|^fleetprof\.io/")
@@ -28,11 +26,10 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReportRows:
-    """The catalog's rows of one report."""
+    """The catalog's row of one report, and the hosts that its ranks ran on."""
 
     report: Row
-    ranks: list[Row]
-    findings: list[Row]
+    hosts: Sequence[str]
 
 
 def name_workload(request: ProfileRequest | None, ledger: Ledger | None, uid: str) -> tuple[str, str]:
@@ -81,41 +78,9 @@ def state_of(ledger: Ledger) -> str:
 
 
 def report_rows(report: Report) -> ReportRows:
-    """The headline figures of a report, of its ranks, and its findings."""
+    """The headline figures of a report, and the hosts of its ranks."""
     row = {figure.name: figure.measure(report) for figure in FIGURES}
-    return ReportRows(row, _rank_rows(report), _finding_rows(report))
-
-
-def _rank_rows(report: Report) -> list[Row]:
-    late = lateness_by_rank(report)
-    return [_rank_row(position, rank, late) for position, rank in enumerate(report.ranks)]
-
-
-def _rank_row(position: int, rank: Rank, late: Mapping[int, int]) -> Row:
-    rank_number = UNKNOWN if rank.rank is None else min(max(rank.rank, UNKNOWN), _MOST_INTEGER)
-    return {
-        "position": position,
-        "rank": rank_number,
-        "host_name": text(rank.host_name, 253),
-        "span_ns": number(rank.time_ns.span),
-        "compute_ns": number(rank.time_ns.compute),
-        "exposed_communication_ns": number(rank.time_ns.exposed_communication),
-        "exposed_memory_ns": number(rank.time_ns.exposed_memory),
-        "idle_ns": number(rank.time_ns.idle),
-        "lateness_ns": number(late.get(rank_number)),
-    }
-
-
-def _finding_rows(report: Report) -> list[Row]:
-    return [
-        {
-            "position": position,
-            "kind": text(finding.kind, 64),
-            "gain_permille": min(finding.gain_permille, _MOST_INTEGER),
-            "message": text(finding.message, 1024),
-        }
-        for position, finding in enumerate(report.findings)
-    ]
+    return ReportRows(row, sorted({text(rank.host_name, 253) for rank in report.ranks if rank.host_name}))
 
 
 def _reached(entry: LedgerEntry) -> list[str]:

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Row, or_, select
 from fleetprof_webui.catalog.clusters import count_clusters, is_of
 from fleetprof_webui.catalog.filters import Conditions, contains, count_facets, permitted
 from fleetprof_webui.catalog.keyset import SortOrder
-from fleetprof_webui.catalog.schema import REQUEST_ORDERS, ranks, requests, workloads
+from fleetprof_webui.catalog.schema import REQUEST_ORDERS, hosts, requests, workloads
 from fleetprof_webui.models.model import unix_ns
 from fleetprof_webui.models.requests import RankCounts, Request, RequestFacets, RequestPage
 
@@ -78,7 +78,7 @@ def _conditions(
     if may is not None:
         base["permitted"] = may
     if query.host:
-        base["host"] = requests.c.id.in_(select(ranks.c.request_id).where(ranks.c.host_name == query.host))
+        base["host"] = requests.c.id.in_(select(hosts.c.request_id).where(hosts.c.host_name == query.host))
     if query.text:
         of_workload = select(workloads.c.id).where(contains(query.text, workloads.c.name))
         base["text"] = or_(

@@ -1,7 +1,7 @@
 """The catalog's tables, as SQLite and PostgreSQL both have them.
 
-Guarantees: every constraint has a name, so that a migration can change it; a request's rows go with it; there is an
-index for each order that a list offers. Times are Unix nanoseconds, 0 where not known; durations are nanoseconds.
+Guarantees: a request's rows go with it; there is an index for each order that a list offers. Times are Unix
+nanoseconds, 0 where not known; durations are nanoseconds.
 """
 
 from typing import Final
@@ -21,13 +21,13 @@ from sqlalchemy import (
 
 from fleetprof_webui.catalog.figures import FIGURES
 
-NAMING: Final = {
-    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
-    "pk": "pk_%(table_name)s",
-}
-metadata: Final = MetaData(naming_convention=NAMING)
+VERSION: Final = 3
+"""Of tables and rows; a catalog of a lower one is made anew. 2 was Alembic's last."""
+
+metadata: Final = MetaData()
+
+catalog: Final = Table("catalog", metadata, Column("version", Integer, primary_key=True))
+"""One row: the version of all tables."""
 
 workloads: Final = Table(
     "workloads",
@@ -109,29 +109,11 @@ reports: Final = Table(
     *(Column(figure.name, figure.column, nullable=False) for figure in FIGURES),
 )
 
-ranks: Final = Table(
-    "ranks",
+hosts: Final = Table(
+    "hosts",
     metadata,
     Column("request_id", ForeignKey("requests.id", ondelete="CASCADE"), primary_key=True),
-    Column("position", Integer, primary_key=True),
-    Column("rank", Integer, nullable=False),  # UNKNOWN where the trace does not say
-    Column("host_name", String(253), nullable=False),
-    Column("span_ns", BigInteger, nullable=False),
-    Column("compute_ns", BigInteger, nullable=False),
-    Column("exposed_communication_ns", BigInteger, nullable=False),
-    Column("exposed_memory_ns", BigInteger, nullable=False),
-    Column("idle_ns", BigInteger, nullable=False),
-    Column("lateness_ns", BigInteger, nullable=False),
+    Column("host_name", String(253), primary_key=True),
     Index(None, "host_name", "request_id"),
 )
-
-findings: Final = Table(
-    "findings",
-    metadata,
-    Column("request_id", ForeignKey("requests.id", ondelete="CASCADE"), primary_key=True),
-    Column("position", Integer, primary_key=True),
-    Column("kind", String(64), nullable=False),
-    Column("gain_permille", Integer, nullable=False),
-    Column("message", String(1024), nullable=False),
-    Index(None, "kind", "request_id"),
-)
+"""The hosts that ranks of a report ran on."""

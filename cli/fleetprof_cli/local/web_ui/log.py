@@ -17,9 +17,8 @@ _WRITES = {
 
 
 def log_to_terminal() -> None:
-    """Shows this process's log on stderr in words, without the chatter of the catalog's migrations."""
+    """Shows this process's log on stderr in words."""
     logging.basicConfig(level=logging.INFO, handlers=[make_handler()])
-    logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
 def make_handler() -> logging.Handler:
