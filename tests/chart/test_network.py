@@ -51,7 +51,6 @@ OPERATOR = (8443, "operator")
         ("narrow network and a role", "analyzer", {NAMES, OPERATOR, (443, "10.0.0.0/8")}),
         ("an image that is there first", "prepull", set()),
         ("web UI", "webui", {NAMES, *API, (8443, "anywhere")}),
-        ("web UI with a Prometheus", "webui", {NAMES, *API, (8443, "anywhere"), (9090, "anywhere")}),
         ("web UI by port-forward", "webui", {NAMES, *API, (7070, "store"), (8443, "anywhere")}),
         ("web UI by kubectl", "webui", {NAMES, *API, (443, "anywhere")}),
         ("web UI behind a proxy", "webui", {NAMES, *API, (5432, "anywhere"), (6432, "anywhere")}),

@@ -22,7 +22,6 @@ from fleetprof_webui.catalog.database import open_database, sqlite_url
 from fleetprof_webui.models.opened import OpenedPage
 from fleetprof_webui.reports.reading import ReportReader
 from fleetprof_webui.service import CaptureRequests, Service
-from fleetprof_webui.telemetry.prometheus import Prometheus
 from harness.memory_store import MemoryStore
 from harness.postgres.server import PostgresServer, run_postgres
 from starlette.testclient import TestClient
@@ -229,11 +228,9 @@ def make_site(store: MemoryStore, catalog_file: Path, tmp_path: Path) -> Iterato
     """Makes a service over the store; `captures` is the door to a hub."""
     made: list[Site] = []
 
-    def make(
-        captures: CaptureRequests | None = None, static: Path | None = None, prometheus: Prometheus | None = None
-    ) -> Site:
+    def make(captures: CaptureRequests | None = None, static: Path | None = None) -> Site:
         file = shutil.copyfile(catalog_file, tmp_path / f"service-{len(made)}.sqlite")
-        catalog = Catalog(store, open_database(sqlite_url(file)), prometheus)
+        catalog = Catalog(store, open_database(sqlite_url(file)))
         catalog.refresh()
         announced: list[str] = []
         access = LocalAccess(may_capture=captures is not None, announce_token=announced.append)
@@ -243,7 +240,6 @@ def make_site(store: MemoryStore, catalog_file: Path, tmp_path: Path) -> Iterato
             access=access,
             reports=ReportReader(store),
             captures=captures,
-            prometheus=prometheus,
             opened=lambda: OpenedPage(items=[], finished=True, seconds=0.5),
         )
         app = create_application(service, hosts=[HOST], static=static or tmp_path / "static")

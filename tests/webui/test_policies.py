@@ -117,7 +117,7 @@ def test_a_job_whose_day_is_not_written_any_more_has_ended(
     day = WorkloadDay("Job", "llama", {"gpu_busy_ratio": [0.7, 0.8], "gpu_power_watts": [90.0, None]})
     store.put(keys.telemetry_day_key("team-a"), write_day(NamespaceDay(END, [day])))
     jobs = JobsOfTheDay(store, lambda namespaces: (), read_unix_ns=lambda: END + steps_later * STEP_NS)
-    rows = [(job.running, job.activity, job.power_watts) for job in jobs.find({"team-a"}, ()).items]
+    rows = [(job.running, job.activity, job.power_watts) for job in jobs.find({"team-a"}).items]
     assert rows == ([found] if found else [])
     assert jobs.knows("team-a", "Job", "llama") is (found is not None)
 
@@ -137,9 +137,9 @@ def test_nobody_waits_for_the_read_of_another_namespace() -> None:
     jobs = JobsOfTheDay(store, lambda namespaces: ())
     with ThreadPoolExecutor() as threads:
         try:
-            threads.submit(jobs.find, {"team-a"}, ())
+            threads.submit(jobs.find, {"team-a"})
             assert reading.wait(60)
-            assert threads.submit(jobs.find, {"team-c"}, ()).result(timeout=20).total == 1
+            assert threads.submit(jobs.find, {"team-c"}).result(timeout=20).total == 1
         finally:
             go_on.set()
 
@@ -232,4 +232,4 @@ def test_who_may_read_a_namespace_decides(site: Site) -> None:
     assert [one.namespace for one in catalog.policies(None).items] == ["team-c"]
     assert catalog.policies({"team-a"}).items == []
     assert "team-c" in catalog.namespaces(), "rights are asked for there too"
-    assert [job.name for job in catalog.jobs.find({"team-a"}, ()).items] == ["llama"]
+    assert [job.name for job in catalog.jobs.find({"team-a"}).items] == ["llama"]

@@ -20,7 +20,7 @@ STORED = NamespaceDay(
         WorkloadDay("PyTorchJob", "bert/1", {"iteration_seconds": [0.2]}),
     ],
 )
-NOTHING: dict[str, Any] = {"end_unix_ns": None, "step_ns": STEP_NS, "source": "store", "series": [], "actions": []}
+NOTHING: dict[str, Any] = {"end_unix_ns": None, "step_ns": STEP_NS, "series": [], "actions": []}
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_answers_what_is_kept(
     site = make_site()
     site.sign_in()
     day = site.client.get(f"/telemetry/{path}").json()
-    assert (day["end_unix_ns"], day["step_ns"], day["source"]) == (str(END), STEP_NS, "store")
+    assert (day["end_unix_ns"], day["step_ns"]) == (str(END), STEP_NS)
     assert {one["measure"]: one["values"] for one in day["series"]} == series
 
 

@@ -13,7 +13,6 @@ from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.models.opened import OpenedPage
 from fleetprof_webui.models.requests import CaptureAnswer, CaptureCheck
 from fleetprof_webui.reports.reading import ReportReader
-from fleetprof_webui.telemetry.prometheus import Prometheus
 
 
 class CaptureCallRefused(FleetprofError):
@@ -49,7 +48,6 @@ class PersonalCaptures(Protocol):
 class Service:
     """All parts of one service. `captures` is None where it takes none, or where people have `personal` doors.
 
-    Without `prometheus`, which the catalog has as well, the days of workloads are those that the hub stored.
     `opened` tells how far what `fleetprof ui PATH…` was given is. `signs_traces`: browsers fetch traces from
     the store itself, where that signs addresses.
     """
@@ -60,7 +58,6 @@ class Service:
     reports: ReportReader
     captures: CaptureRequests | None
     personal: PersonalCaptures | None = None
-    prometheus: Prometheus | None = None
     signs_traces: bool = False
     opened: Callable[[], OpenedPage] | None = None
 

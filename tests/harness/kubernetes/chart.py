@@ -153,13 +153,6 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         "webui.catalog.persistence=Volume",
         "webui.catalog.storageClassName=fast",
     ),
-    "web UI with a Prometheus": (
-        *OIDC,
-        "webui.prometheus.url=https://prometheus.monitoring:9090",
-        'webui.prometheus.matchers=cluster="a"',
-        "webui.prometheus.tokenSecret=prometheus",
-        "webui.prometheus.authority=corporate-ca",
-    ),
     "web UI by port-forward": (
         "store.bundled.enabled=true",
         *OIDC[len(S3) :],

@@ -22,26 +22,6 @@ def test_settings_come_from_the_environment() -> None:
     assert settings.provider.scopes == ("openid", "email", "groups")
 
 
-def test_a_prometheus_is_told_a_token_over_tls_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["--prometheus-url=https://prometheus/api", '--prometheus-matchers=cluster="a"']
-    prometheus = read_settings([*flags, "--prometheus-token-file=/token"], BASE | OIDC).prometheus
-    assert prometheus is not None
-    assert (prometheus.url, prometheus.matchers, str(prometheus.token_file)) == (
-        "https://prometheus/api",
-        'cluster="a"',
-        "/token",
-    )
-    for wrong in (
-        ["--prometheus-matchers=a"],
-        ["--prometheus-url=http://prometheus", "--prometheus-token-file=/token"],
-    ):
-        with pytest.raises(SystemExit):
-            read_settings([*flags, *wrong], BASE | OIDC)
-    message = capsys.readouterr().err
-    assert "--prometheus-matchers: must be matchers" in message
-    assert "--prometheus-token-file: is sent over https:// only" in message
-
-
 @pytest.mark.attack
 def test_it_is_never_open_to_everybody(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -64,10 +44,6 @@ def test_it_is_never_open_to_everybody(capsys: pytest.CaptureFixture[str]) -> No
         ("--writes=service-account", "--writes"),
         ("--look-every-seconds=0", "--look-every-seconds"),
         ("--oidc-client-secret-file=/nowhere/secret", "cannot be read"),
-        ("--prometheus-url=prometheus:9090", "--prometheus-url"),
-        ("--prometheus-url=https://me:secret@prometheus", "no credentials"),
-        ("--prometheus-url=https://:secret@prometheus", "no credentials"),
-        ("--prometheus-url=https://prometheus/?token=secret", "no query"),
     ],
 )
 def test_a_wrong_setting_is_named(flag: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

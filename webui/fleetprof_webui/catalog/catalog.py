@@ -22,20 +22,14 @@ from fleetprof_webui.models.policies import PolicyPage
 from fleetprof_webui.models.requests import RequestPage
 from fleetprof_webui.policies.reading import StoredPolicies
 from fleetprof_webui.telemetry.jobs import JobsOfTheDay
-from fleetprof_webui.telemetry.prometheus import Prometheus
 
 log = logging.getLogger(__name__)
 
 
 class Catalog:
-    """The index of one store. Its methods block. With `prometheus` jobs of the day come from there.
+    """The index of one store. Its methods block. `cluster`: that of the reader, where several share the store."""
 
-    `cluster`: that of the reader, where several share the store.
-    """
-
-    def __init__(
-        self, store: Store, engine: Engine, prometheus: Prometheus | None = None, *, cluster: str = ""
-    ) -> None:
+    def __init__(self, store: Store, engine: Engine, *, cluster: str = "") -> None:
         self._store = store
         self._engine = engine
         self._cluster = cluster
@@ -45,7 +39,7 @@ class Catalog:
         self._telemetry: frozenset[str] = frozenset()
         self._policies: Mapping[str, str] = {}
         self._stored_policies = StoredPolicies(store)
-        self.jobs = JobsOfTheDay(store, self._find_captured, prometheus)
+        self.jobs = JobsOfTheDay(store, self._find_captured)
 
     def refresh(self) -> Changes | None:
         """Looks at the store once; None where store or database failed, which `problem` tells."""

@@ -25,7 +25,6 @@ from fleetprof_webui.cluster.settings import Settings, read_settings
 from fleetprof_webui.cluster.site import make_site
 from fleetprof_webui.kubernetes_api import KubernetesApi
 from fleetprof_webui.listener.server import Server, make_server
-from fleetprof_webui.telemetry.prometheus import Prometheus
 
 WRONG_SETTINGS: Final = 2
 _MOST_OF_PEOPLE: Final = 1024
@@ -39,9 +38,8 @@ async def serve(settings: Settings, store: Store) -> None:
     """Until SIGTERM or SIGINT. Raises CatalogUnusable, OSError."""
     engine = await asyncio.to_thread(open_database, settings.catalog_url)
     api = KubernetesApi(settings.api_address, ca_file=settings.api_ca_file, token_file=settings.api_token_file)
-    prometheus = Prometheus(settings.prometheus) if settings.prometheus is not None else None
-    catalog = Catalog(store, engine, prometheus, cluster=settings.cluster)
-    site = make_site(settings, store, catalog, api, prometheus)
+    catalog = Catalog(store, engine, cluster=settings.cluster)
+    site = make_site(settings, store, catalog, api)
     servers = [
         _make_server(site.pages, settings.listen, _MOST_OF_PEOPLE),
         _make_server(site.probes, settings.http_listen, _MOST_OF_PROBES),
@@ -60,8 +58,6 @@ async def serve(settings: Settings, store: Store) -> None:
         await asyncio.gather(*(server.serve() for server in servers))
     finally:
         await api.close()
-        if prometheus is not None:
-            prometheus.close()
         catalog.close()
 
 

@@ -19,7 +19,6 @@ from fleetprof_webui.access.cluster import Writes
 from fleetprof_webui.access.proxy import ProxyKeys
 from fleetprof_webui.access.sign_in import Provider
 from fleetprof_webui.access.subject import ClaimNames
-from fleetprof_webui.telemetry.prometheus import PrometheusSettings, check_matchers
 
 EXIT_CODES: Final = "0 ended as asked (SIGTERM, SIGINT); 2 wrong settings; 1 an error of its own"
 _ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -52,7 +51,6 @@ class Settings:
     api_address: str
     api_ca_file: Path | None
     api_token_file: Path
-    prometheus: PrometheusSettings | None
     log_level: str
 
 
@@ -113,17 +111,6 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting(
         "api-server-token-file", default=f"{_ACCOUNT}/token", metavar="FILE", help="this service's own token"
     )
-    parser.setting(
-        "prometheus-url",
-        default="",
-        metavar="URL",
-        help="a Prometheus that has the operator's metrics; none: the store",
-    )
-    parser.setting(
-        "prometheus-matchers", default="", metavar="A=B", help='matchers of this cluster\'s series, e.g. cluster="a"'
-    )
-    parser.setting("prometheus-token-file", metavar="FILE", help="the bearer token that it wants; read again each time")
-    parser.setting("prometheus-ca-file", metavar="FILE", help="authority of its certificate; default: the system's")
     parser.log_level()
     given = parser.parse_args(arguments)
     try:
@@ -173,7 +160,6 @@ def _check(given: argparse.Namespace) -> Settings:
         api_address=given.api_server,
         api_ca_file=Path(given.api_server_ca_file),
         api_token_file=Path(given.api_server_token_file),
-        prometheus=_read_prometheus(given),
         log_level=given.log_level,
     )
 
@@ -209,35 +195,6 @@ def _read_proxy(given: argparse.Namespace) -> ProxyKeys | None:
         issuer=given.proxy_jwt_issuer,
         audience=given.proxy_jwt_audience,
         ca_file=Path(given.identity_ca_file) if given.identity_ca_file else None,
-    )
-
-
-def _read_prometheus(given: argparse.Namespace) -> PrometheusSettings | None:
-    if not given.prometheus_url:
-        return None
-    parts = urlsplit(given.prometheus_url)
-    if (
-        parts.scheme not in ("http", "https")
-        or not parts.hostname
-        or "@" in parts.netloc
-        or parts.query
-        or parts.fragment
-    ):
-        raise ValueError(  # without the value, which may have a password
-            "--prometheus-url: must be http:// or https:// with a host, no credentials, no query and no fragment, "
-            "such as http://prometheus.monitoring:9090"
-        )
-    if given.prometheus_token_file and parts.scheme != "https":
-        raise ValueError("--prometheus-token-file: is sent over https:// only")
-    try:
-        matchers = check_matchers(given.prometheus_matchers)
-    except ValueError as error:
-        raise ValueError(f"--prometheus-matchers: {error}") from None
-    return PrometheusSettings(
-        url=given.prometheus_url,
-        matchers=matchers,
-        token_file=Path(given.prometheus_token_file) if given.prometheus_token_file else None,
-        ca_file=Path(given.prometheus_ca_file) if given.prometheus_ca_file else None,
     )
 
 

@@ -25,7 +25,6 @@ from fleetprof_webui.kubernetes_api import KubernetesApi
 from fleetprof_webui.reports.reading import ReportReader
 from fleetprof_webui.routes import health, kubectl, sign_in
 from fleetprof_webui.service import Service
-from fleetprof_webui.telemetry.prometheus import Prometheus
 
 _PORTS: Final = {"https": 443, "http": 80}
 
@@ -40,9 +39,7 @@ class ClusterSite:
     sessions: Sessions
 
 
-def make_site(
-    settings: Settings, store: Store, catalog: Catalog, api: KubernetesApi, prometheus: Prometheus | None = None
-) -> ClusterSite:
+def make_site(settings: Settings, store: Store, catalog: Catalog, api: KubernetesApi) -> ClusterSite:
     """Nothing listens yet."""
     sessions = Sessions()
     doorway: Sessions | Proxy | None = Proxy(settings.proxy, settings.names) if settings.proxy is not None else None
@@ -70,7 +67,6 @@ def make_site(
         reports=ReportReader(store),
         captures=None,
         personal=personal,
-        prometheus=prometheus,
         signs_traces=settings.signs_traces,
     )
     app = create_application(

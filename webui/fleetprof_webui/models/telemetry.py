@@ -1,6 +1,6 @@
 """The last day of one workload, between captures."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -21,9 +21,6 @@ class TelemetryDay(Model):
 
     end_unix_ns: UnixNs | None
     step_ns: Ns
-    source: Annotated[
-        Literal["prometheus", "store"], Meta(description="who kept it: a Prometheus, or the hub in the store")
-    ]
     series: list[DaySeries]
     actions: Annotated[
         list[PolicyAction], Meta(description="of policies about it since the first step, at most 64, the latest first")
@@ -49,9 +46,6 @@ class JobOfDay(Model):
     end_unix_ns: UnixNs | None
     step_ns: Ns
     actions: Annotated[list[PolicyAction], Meta(description="of policies about it, at most 8, the latest first")]
-    source: Annotated[
-        Literal["prometheus", "store"], Meta(description="who kept its figures: a Prometheus, or the hub in the store")
-    ]
 
 
 class JobPage(Model):

@@ -18,7 +18,7 @@ router = APIRouter(tags=["fleet"])
 def list_jobs(service: CurrentService, viewer: CurrentViewer) -> Response:
     """Jobs that told anything within the last day, captured or not, with what policies did about them."""
     stored = service.catalog.telemetry_namespaces(viewer.namespaces)
-    return answer(service.catalog.jobs.find(stored, viewer.namespaces))
+    return answer(service.catalog.jobs.find(stored))
 
 
 @router.get("/telemetry/{namespace}/{kind}/{name:path}", **describes(TelemetryDay))
@@ -31,4 +31,4 @@ def show_day(
 ) -> Response:
     """The last day of one workload, in steps of five minutes; kind `-` where it is not known."""
     viewer.check_namespace(namespace, "workload")
-    return answer(find_day(service.store, service.prometheus, namespace, "" if kind == "-" else kind, name))
+    return answer(find_day(service.store, namespace, "" if kind == "-" else kind, name))

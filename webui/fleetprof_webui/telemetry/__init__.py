@@ -1,1 +1,1 @@
-"""The telemetry of workloads between captures: the last day, as Prometheus or the object store has it."""
+"""The telemetry of workloads between captures: the last day, as the hub stored it."""

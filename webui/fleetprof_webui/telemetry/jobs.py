@@ -1,12 +1,10 @@
-"""All jobs that told anything within the last day, captured or not: as a Prometheus has them, else as the hub stored.
+"""All jobs that told anything within the last day, captured or not, as the hub stored them.
 
-Guarantees: a job that Prometheus does not know, and each where it does not answer, is shown as the hub stored it; a
-namespace's day is read, and Prometheus asked, once within KEPT_S, however many people look, and nobody waits for the
-read of another namespace; what cannot be read is left out; a document that is not written any more, because its last
-job has ended, ages with the clock; policies' actions of the day are beside the jobs that they are about.
+Guarantees: a namespace's day is read once within KEPT_S, however many people look, and nobody waits for the read of
+another namespace; what cannot be read is left out; a document that is not written any more, because its last job has
+ended, ages with the clock; policies' actions of the day are beside the jobs that they are about.
 """
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,10 +18,7 @@ from fleetprof_webui.models.model import unix_ns
 from fleetprof_webui.models.policies import PolicyAction
 from fleetprof_webui.models.telemetry import JobOfDay, JobPage
 from fleetprof_webui.policies.reading import find_actions
-from fleetprof_webui.telemetry.prometheus import RATE_STEP_NS, FleetWorkload, Prometheus, PrometheusFailed
 from fleetprof_webui.telemetry.stored_day import read_stored_day
-
-log = logging.getLogger(__name__)
 
 KEPT_S: Final = 30.0
 MOST_JOBS: Final = 500
@@ -45,49 +40,30 @@ class _Kept:
     actions: Mapping[tuple[str, str], Sequence[PolicyAction]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """The answer of Prometheus about the day that ends there, by namespace; nothing where it did not answer."""
-
-    end_unix_ns: int = 0
-    workloads: Mapping[str, Sequence[FleetWorkload]] = field(default_factory=dict)
-
-
 class JobsOfTheDay:
     """For several threads at once. `find_captured(namespaces)`: (namespace, kind, name) of those that were captured.
 
-    Without `prometheus` all come from the store. `clock`: seconds, for what is kept;
-    `read_unix_ns`: now, for what is told.
+    `clock`: seconds, for what is kept; `read_unix_ns`: now, for what is told.
     """
 
     def __init__(
         self,
         store: Store,
         find_captured: Callable[[Collection[str]], Collection[tuple[str, str, str]]],
-        prometheus: Prometheus | None = None,
         clock: Callable[[], float] = time.monotonic,
         read_unix_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self._store = store
         self._find_captured = find_captured
-        self._prometheus = prometheus
-        self._answer = _Answer()
-        self._asked_s = -KEPT_S
-        self._asking = threading.Lock()
         self._clock = clock
         self._read_unix_ns = read_unix_ns
         self._known: dict[str, _Kept] = {}
         self._turn = threading.Lock()
 
-    def find(self, stored: Collection[str], readable: Collection[str] | None) -> JobPage:
-        """Running ones first, those of the lowest activity before others. Raises StoreError.
-
-        `stored`: the namespaces whose day is in the store; `readable`: of which others may be told as well, None: all.
-        """
-        answer = self._ask()
-        known = answer.workloads.keys() if readable is None else answer.workloads.keys() & frozenset(readable)
-        shown = sorted({*stored, *known})[:_MOST_NAMESPACES]
-        jobs = [job for namespace in shown for job in self._list(namespace, answer)]
+    def find(self, namespaces: Collection[str]) -> JobPage:
+        """Running ones first, those of the lowest activity before others. Raises StoreError."""
+        shown = sorted(namespaces)[:_MOST_NAMESPACES]
+        jobs = [job for namespace in shown for job in self._read(namespace).jobs]
         captured = self._find_captured(shown)
         for job in jobs:
             job.captured = (job.namespace, job.kind, job.name) in captured
@@ -96,37 +72,7 @@ class JobsOfTheDay:
 
     def knows(self, namespace: str, kind: str, name: str) -> bool:
         """Tells whether a job told anything; `kind` "" is any. Raises StoreError."""
-        jobs = self._list(namespace, self._ask())
-        return any(job.name == name and kind in ("", job.kind) for job in jobs)
-
-    def _list(self, namespace: str, answer: _Answer) -> list[JobOfDay]:
-        """The jobs of one namespace: each as Prometheus has it, where it does."""
-        kept, workloads = self._read(namespace), answer.workloads.get(namespace, ())
-        known = {(one.kind, one.name) for one in workloads}
-        return [
-            *(
-                _describe_workload(one, answer.end_unix_ns, kept.actions.get((one.kind, one.name), ()))
-                for one in workloads
-            ),
-            *(job for job in kept.jobs if (job.kind, job.name) not in known),
-        ]
-
-    def _ask(self) -> _Answer:
-        if self._prometheus is None:
-            return self._answer
-        with self._asking:
-            if self._clock() - self._asked_s >= KEPT_S:
-                end_unix_ns = (self._read_unix_ns() // STEP_NS + 1) * STEP_NS
-                found: dict[str, list[FleetWorkload]] = {}
-                try:
-                    for one in self._prometheus.find_workloads(end_unix_ns):
-                        found.setdefault(one.namespace, []).append(one)
-                except PrometheusFailed as error:
-                    log.warning("the jobs of the day come from the store, because Prometheus failed: %s", error)
-                    found = {}
-                self._answer = _Answer(end_unix_ns, found)
-                self._asked_s = self._clock()
-            return self._answer
+        return any(job.name == name and kind in ("", job.kind) for job in self._read(namespace).jobs)
 
     def _read(self, namespace: str) -> _Kept:
         with self._turn:
@@ -170,14 +116,6 @@ def _describe(
     return job
 
 
-def _describe_workload(one: FleetWorkload, end_unix_ns: int, actions: Sequence[PolicyAction]) -> JobOfDay:
-    job = _make_job((one.namespace, one.kind, one.name), one.now, one.rates, actions)
-    job.end_unix_ns = unix_ns(end_unix_ns)
-    job.step_ns = RATE_STEP_NS
-    job.source = "prometheus"
-    return job
-
-
 def _make_job(
     of: tuple[str, str, str], now: Mapping[str, float], rates: list[float | None], actions: Sequence[PolicyAction]
 ) -> JobOfDay:
@@ -199,7 +137,6 @@ def _make_job(
         end_unix_ns=None,
         step_ns=STEP_NS,
         actions=list(actions[:_MOST_ACTIONS]),
-        source="store",
     )
 
 

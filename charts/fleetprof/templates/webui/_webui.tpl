@@ -23,14 +23,6 @@
 {{- end -}}
 {{- end }}
 
-{{/* The port of its Prometheus, for the network policy; empty: there is none. */}}
-{{- define "fleetprof.prometheusPort" -}}
-{{- with .Values.webui.prometheus.url -}}
-{{- $parts := urlParse . -}}
-{{- regexFind "[0-9]+$" (regexFind ":[0-9]+$" $parts.host) | default (ternary "443" "80" (eq $parts.scheme "https")) -}}
-{{- end -}}
-{{- end }}
-
 {{- define "fleetprof.webuiEnvironment" -}}
 {{- $webui := .Values.webui -}}
 - name: FLEETPROF_LOG_LEVEL
@@ -95,24 +87,6 @@
   value: {{ .groupsClaim | quote }}
 - name: FLEETPROF_GROUPS_PREFIX
   value: {{ .groupsPrefix | quote }}
-{{- end }}
-{{- with $webui.prometheus }}
-{{- if .url }}
-- name: FLEETPROF_PROMETHEUS_URL
-  value: {{ .url | quote }}
-{{- if .matchers }}
-- name: FLEETPROF_PROMETHEUS_MATCHERS
-  value: {{ .matchers | quote }}
-{{- end }}
-{{- if .tokenSecret }}
-- name: FLEETPROF_PROMETHEUS_TOKEN_FILE
-  value: /etc/fleetprof/prometheus-token/token
-{{- end }}
-{{- if .authority }}
-- name: FLEETPROF_PROMETHEUS_CA_FILE
-  value: /etc/fleetprof/prometheus/ca.crt
-{{- end }}
-{{- end }}
 {{- end }}
 - name: FLEETPROF_WRITES
   value: {{ $webui.writes }}

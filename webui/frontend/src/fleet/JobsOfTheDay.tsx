@@ -15,9 +15,8 @@ import { formatPower, plural } from "@/units/quantities";
 export function JobsOfTheDay() {
   const { data } = useQuery(jobsQuery);
   if (!data || data.items.length === 0) return null;
-  const kept = data.items.some(({ source }) => source === "prometheus") ? ", as Prometheus has them" : "";
   return (
-    <Section id="jobs" title="Jobs of the last day" note={`${plural(data.total, "job")}${kept}, also those without a capture under their name; those of the last 15 minutes first, the idlest before others`}>
+    <Section id="jobs" title="Jobs of the last day" note={`${plural(data.total, "job")}, also those without a capture under their name; those of the last 15 minutes first, the idlest before others`}>
       <DataTable<JobOfDay> label="Jobs of the last day" columns={COLUMNS} rows={data.items} rowKey={({ namespace, kind, name }) => `${namespace}/${kind}/${name}`} rowHeight={44} minWidth={940} />
     </Section>
   );

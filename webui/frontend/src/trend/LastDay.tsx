@@ -22,15 +22,14 @@ export function LastDay({ namespace, kind, name }: { namespace: string; kind: st
   return query.data && query.data.series.length > 0 ? <Charts day={query.data} /> : null;
 }
 
-function Charts({ day: { end_unix_ns, step_ns, source, series, actions } }: { day: TelemetryDay }) {
+function Charts({ day: { end_unix_ns, step_ns, series, actions } }: { day: TelemetryDay }) {
   const [place, width] = useWidth<HTMLDivElement>();
   const end = unixMillis(end_unix_ns) ?? 0;
-  const kept = source === "prometheus" ? ", as Prometheus has them" : "";
   const marks = marksOf(actions);
   // What is stored is up to ten minutes older than the latest mark.
   const x = scaleTime([end - DAY_MS, Math.max(end, marks.at(-1)?.at ?? 0)], [LEFT, width - RIGHT]);
   return (
-    <Section id="day" title="The last day" note={`means over the ranks, every five minutes, without a capture${kept}`}>
+    <Section id="day" title="The last day" note="means over the ranks, every five minutes, without a capture">
       <div ref={place} className="trends">
         {width > 0 && marks.length > 0 && <DayMarks marks={marks} x={x} width={width} left={LEFT} />}
         {width > 0 &&
