@@ -1,7 +1,7 @@
 """Makes the generated files of the contract from their sources; `--check` fails when one is stale.
 
-hub.proto, analyses.proto -> *_pb2.py, *_pb2.pyi, *_pb2_grpc.py, *_pb2_grpc.pyi; report.py and
-diff.py -> schemas/*.v1.schema.json, the second half of docs/tables.md. Run by `make generate`, checked by `make lint`.
+hub.proto, analyses.proto -> *_pb2.py, *_pb2.pyi, *_pb2_grpc.py, *_pb2_grpc.pyi; report.py, diff.py and slices ->
+schemas/*.v1.schema.json, the second half of docs/tables.md. Run by `make generate`, checked by `make lint`.
 """
 
 import json
@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from fleetprof_api.report import diff, report
+from fleetprof_api.slices import table as slices
 from fleetprof_api.tables import Column, list_tables
 from grpc_tools import protoc
 
@@ -43,9 +44,10 @@ def generate_protocol(out: Path) -> None:
 
 
 def generate_schema(out: Path) -> None:
-    """Writes the JSON Schemas of report and comparison below `out`/schemas."""
+    """Writes the JSON Schemas of report, slices and comparison below `out`/schemas."""
     (out / "schemas").mkdir(exist_ok=True)
-    for name, schema in (("report", report.json_schema()), ("diff", diff.json_schema())):
+    schemas = {"report": report.json_schema(), "diff": diff.json_schema(), "slices": slices.json_schema()}
+    for name, schema in schemas.items():
         (out / "schemas" / f"{name}.v1.schema.json").write_text(json.dumps(schema, indent=1) + "\n")
 
 

@@ -8,6 +8,7 @@
                                  ranks/<rank>/operations.bin
                                  timeline/rank-<rank>.bin
                                  timeline/fleet.bin
+                                 slices/<name>.json.gz
                                  report.json
                                  report.html
                                  stacks.json.gz
@@ -89,6 +90,11 @@ def report_key(namespace: str, uid: str) -> str:
 def report_page_key(namespace: str, uid: str) -> str:
     """The report as one self-contained HTML page."""
     return request_prefix(namespace, uid) + "report.html"
+
+
+def slice_key(namespace: str, uid: str, name: str) -> str:
+    """One slice of the report (`fleetprof_api.slices.table.SLICES`), gzip; written before the report."""
+    return f"{request_prefix(namespace, uid)}slices/{_checked(name, 'slice')}.json.gz"
 
 
 def stacks_key(namespace: str, uid: str) -> str:

@@ -17,9 +17,10 @@ from analyzer.trace_sets import TraceSource
 from fleetprof_analyzer.capture.store import analyze_capture, summarise_capture
 from fleetprof_analyzer.pyramid.fleet import write_fleet
 from fleetprof_analyzer.rank.measures.course import COURSE_CLASSES
+from fleetprof_analyzer.slices.stored_report import put_report
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
-from fleetprof_api.report.report import Report, write_report
+from fleetprof_api.report.report import Report
 from fleetprof_store.directory import DirectoryStore
 from harness.reports.large_job import enlarge
 from isal import igzip
@@ -83,7 +84,7 @@ def _make_wide(store: DirectoryStore, source: TraceSource, folder: Path) -> None
     sizes = {rank: len(store.get(keys.rank_timeline_key(NAMESPACE, WIDE, rank))) for rank in WITH_EVENTS}
     courses = {rank.source: _shift(summaries[at % len(summaries)].course, at) for at, rank in enumerate(report.ranks)}
     store.put(keys.fleet_timeline_key(NAMESPACE, WIDE), write_fleet(report, sizes, courses))
-    store.put(keys.report_key(NAMESPACE, WIDE), write_report(report))
+    put_report(store, NAMESPACE, WIDE, report)
 
 
 def _shift(course: bytes, rank: int) -> bytes:
@@ -99,7 +100,7 @@ def _make_many(store: DirectoryStore) -> None:
         store.put(keys.trace_key(NAMESPACE, MANY, int(file.name[4:-8])), file.read_bytes())
     _describe(store, MANY)
     report = enlarge(analyze_capture(store, NAMESPACE, MANY), RANKS, LATE_RANK)
-    store.put(keys.report_key(NAMESPACE, MANY), write_report(msgspec.structs.replace(report, kernels=_more(report))))
+    put_report(store, NAMESPACE, MANY, msgspec.structs.replace(report, kernels=_more(report)))
 
 
 def _more(report: Report) -> list[object]:

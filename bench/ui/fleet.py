@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from fleetprof_analyzer.capture.folder import analyze_directory
+from fleetprof_analyzer.slices.head import make_head
+from fleetprof_api.slices.table import SLICES
 from fleetprof_webui.catalog.database import open_database
 from fleetprof_webui.catalog.records import report_rows
 from fleetprof_webui.catalog.schema import hosts, labels, reports, requests, workloads
@@ -37,7 +39,7 @@ QUERIES: Final = (
 
 def fill_catalog(url: str) -> None:
     """Writes 100,000 reports of 5,000 workloads, 20 of each, into an empty catalog."""
-    row = report_rows(analyze_directory(SMALL))
+    row = report_rows(make_head(analyze_directory(SMALL), SLICES["head"].most_rows))
     engine = open_database(url)
     with engine.begin() as connection:
         connection.execute(insert(workloads), [_workload(number) for number in range(1, WORKLOADS + 1)])

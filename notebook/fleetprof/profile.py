@@ -10,7 +10,7 @@ import html
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from fleetprof_analyzer.views.page.headline import describe
+from fleetprof_analyzer.views.answer.headline import describe
 from fleetprof_analyzer.views.text import plain
 from fleetprof_analyzer.views.words.finding_words import say_finding
 from fleetprof_api.quantities import share

@@ -18,6 +18,7 @@ parts = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,20}", fullmatch=True)
         (keys.summary_key("ns", "u1", 3), "v1/ns/u1/ranks/3/summary.json.gz"),
         (keys.report_key("ns", "u1"), "v1/ns/u1/report.json"),
         (keys.report_page_key("ns", "u1"), "v1/ns/u1/report.html"),
+        (keys.slice_key("ns", "u1", "head"), "v1/ns/u1/slices/head.json.gz"),
         (keys.rank_timeline_key("ns", "u1", 12), "v1/ns/u1/timeline/rank-12.bin"),
         (keys.fleet_timeline_key("ns", "u1"), "v1/ns/u1/timeline/fleet.bin"),
         (keys.workload_key("ns", "0af3"), "v1/ns/workloads/0af3.json"),

@@ -1,5 +1,6 @@
 """A small store of captures that the analyzer made of the project's own traces, and a service over it."""
 
+import gzip
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +21,7 @@ from fleetprof_webui.app import create_application
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import open_database, sqlite_url
 from fleetprof_webui.models.opened import OpenedPage
-from fleetprof_webui.reports.reading import ReportReader
+from fleetprof_webui.reports.whole_reports import WholeReports
 from fleetprof_webui.service import CaptureRequests, Service
 from harness.memory_store import MemoryStore
 from harness.postgres.server import PostgresServer, run_postgres
@@ -119,6 +120,21 @@ def put_capture(store: MemoryStore, namespace: str, uid: str, traces: str, *, at
     ledger.labels = {"team": "vision"} if name == "llama" else {}
     put_ledger(store, ledger)
     analyze_capture(store, namespace, uid)
+
+
+def put_older_report(store: MemoryStore, namespace: str, uid: str, data: bytes) -> None:
+    """report.json as it was written before there were slices."""
+    store.delete([info.key for info in store.list(f"{keys.request_prefix(namespace, uid)}slices/")])
+    store.put(keys.report_key(namespace, uid), data)
+
+
+def put_in_head(store: MemoryStore, namespace: str, uid: str, name: str, literal: str) -> None:
+    """The head of a report with this JSON in a field."""
+    key = keys.slice_key(namespace, uid, "head")
+    head = json.loads(gzip.decompress(store.get(key))) | {name: "@@@"}
+    store.put(key, gzip.compress(json.dumps(head).replace('"@@@"', literal).encode()))
+    # What is looked at again is a report of another version.
+    store.put(keys.report_key(namespace, uid), store.get(keys.report_key(namespace, uid)) + b"\n")
 
 
 @pytest.fixture(scope="session")
@@ -238,7 +254,7 @@ def make_site(store: MemoryStore, catalog_file: Path, tmp_path: Path) -> Iterato
             store=store,
             catalog=catalog,
             access=access,
-            reports=ReportReader(store),
+            reports=WholeReports(store),
             captures=captures,
             opened=lambda: OpenedPage(items=[], finished=True, seconds=0.5),
         )

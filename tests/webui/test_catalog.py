@@ -1,5 +1,6 @@
 """The catalog, in SQLite and in PostgreSQL: what is found and how, and that it follows the store."""
 
+import gzip
 import hashlib
 import json
 from pathlib import Path
@@ -20,7 +21,7 @@ from fleetprof_webui.problems import RequestRefused
 from harness.memory_store import MemoryStore
 from sqlalchemy import inspect, text
 from sqlalchemy.schema import CreateTable
-from webui.conftest import make_ledger, put_ledger, request_document
+from webui.conftest import make_ledger, put_in_head, put_ledger, put_older_report, request_document
 
 
 def fleet_query(**wanted: Any) -> FleetQuery:
@@ -124,9 +125,7 @@ def test_what_a_service_before_labels_wrote_is_written_anew(
 
 
 def test_a_capture_is_found_by_a_host_that_its_ranks_ran_on(catalog: Catalog, store: MemoryStore) -> None:
-    report = json.loads(store.get(keys.report_key("team-a", "slow")))
-    report["ranks"][1]["host_name"] = "node-17"
-    store.put(keys.report_key("team-a", "slow"), json.dumps(report).encode())
+    put_in_head(store, "team-a", "slow", "hosts", '["node-16", "node-17"]')
     catalog.refresh()
     assert request_uids(catalog, host="node-17") == ["slow"]
 
@@ -227,7 +226,8 @@ def test_it_follows_what_the_store_deletes(catalog: Catalog, store: MemoryStore)
 
 def test_it_follows_a_capture_to_its_end(catalog: Catalog, store: MemoryStore) -> None:
     put_ledger(store, make_ledger("team-b", "running", at=300))
-    store.put(keys.report_key("team-b", "running"), store.get(keys.report_key("team-b", "late")))
+    for name in ("slices/head.json.gz", "report.json"):
+        store.put(f"v1/team-b/running/{name}", store.get(f"v1/team-b/late/{name}"))
     assert catalog.refresh() == Changes(written=1, deleted=0)
     (bert,) = catalog.fleet(fleet_query(text="bert"), None).items
     assert (bert.last.uid, bert.last.state) == ("running", "Complete")
@@ -253,7 +253,7 @@ DAMAGED = {
 @pytest.mark.parametrize("kind", DAMAGED)
 def test_a_damaged_report_is_a_row_that_says_so(catalog: Catalog, store: MemoryStore, kind: str) -> None:
     whole = store.get(keys.report_key("team-a", "healthy"))
-    store.put(keys.report_key("team-a", "healthy"), DAMAGED[kind])
+    put_older_report(store, "team-a", "healthy", DAMAGED[kind])
     assert catalog.refresh() == Changes(written=1, deleted=0)
     page = catalog.workload("team-a", "Job", "llama", after="", limit=10)
     assert page is not None
@@ -266,6 +266,25 @@ def test_a_damaged_report_is_a_row_that_says_so(catalog: Catalog, store: MemoryS
     assert catalog.fleet(fleet_query(text="llama"), None).items[0].last.uid == "healthy"
 
 
+DAMAGED_HEADS = {
+    "no gzip": b"x",
+    "no JSON": gzip.compress(b"{"),
+    "no head": gzip.compress(b"{}"),
+    "long": gzip.compress(b" " * 100_000),
+    "out of bounds": gzip.compress(b'{"rank_count": 1e999}'),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED_HEADS)
+def test_a_damaged_head_is_a_row_that_says_so(catalog: Catalog, store: MemoryStore, kind: str) -> None:
+    store.put(keys.slice_key("team-a", "healthy", "head"), DAMAGED_HEADS[kind])
+    store.put(keys.report_key("team-a", "healthy"), b"another version")
+    assert catalog.refresh() == Changes(written=1, deleted=0)
+    page = catalog.workload("team-a", "Job", "llama", after="", limit=10)
+    assert page is not None
+    assert (page.items[0].has_report, "head" in page.items[0].problem) == (False, True)
+
+
 def test_a_damaged_ledger_or_request_spoils_no_other(catalog: Catalog, store: MemoryStore) -> None:
     store.put(keys.ledger_key("team-a", "slow"), b"{")
     store.put(keys.request_key("team-a", "slow"), b'{"spec": 3}')
@@ -276,11 +295,12 @@ def test_a_damaged_ledger_or_request_spoils_no_other(catalog: Catalog, store: Me
 
 
 def test_names_that_are_made_to_hurt_are_stored_as_text(catalog: Catalog, store: MemoryStore) -> None:
-    report = json.loads(store.get(keys.report_key("team-a", "slow")))
+    name = "<script>\x00\u202e\n" + "k" * 2_000
+    for field in ("top_finding", "gpu", "torch_version", "verdict", "sentence"):
+        put_in_head(store, "team-a", "slow", field, json.dumps(name))
+    put_in_head(store, "team-a", "slow", "hosts", json.dumps([name, name]))
+    put_in_head(store, "team-a", "slow", "stragglers", f"[{10**12}]")
     name = "<script>\x00\u202e\n" + "k" * 10_000
-    report["findings"] = [{"kind": name, "message": name, "gain_permille": 10**30}]
-    report["ranks"][0] |= {"host_name": name, "device_name": name, "torch_version": name, "rank": 10**12}
-    store.put(keys.report_key("team-a", "slow"), json.dumps(report).encode())
     store.put(keys.request_key("team-a", "slow"), request_document(name))
     assert catalog.refresh() == Changes(written=1, deleted=0)
     (found,) = catalog.fleet(fleet_query(text="<script>"), None).items

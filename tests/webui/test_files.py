@@ -9,6 +9,7 @@ from fleetprof_api.tables import list_tables
 from fleetprof_store.base import StoreError
 from harness.memory_store import MemoryStore
 from starlette.testclient import TestClient
+from webui.conftest import put_older_report
 
 FILES = "/reports/team-a/slow/files"
 TIMELINE = "/reports/team-a/slow/timeline"
@@ -139,9 +140,9 @@ def test_a_store_that_does_not_answer_is_said_so(
 def test_a_report_that_cannot_be_read_can_be_fetched(
     client: TestClient, store: MemoryStore, data: bytes, message: str
 ) -> None:
-    store.put(keys.report_key("team-a", "slow"), data)
-    for path in ("", "/ranks", "/kernels"):
-        answered = client.get(f"/reports/team-a/slow{path}")
+    put_older_report(store, "team-a", "slow", data)
+    for name in ("overview", "ranks"):
+        answered = client.get(f"/reports/team-a/slow/slices/{name}")
         assert answered.status_code == 422
         assert message in answered.json()["detail"]
     assert client.get(f"{FILES}/report.json").content == data
@@ -151,9 +152,8 @@ def test_missing_traces_and_markup_in_names_spoil_nothing(client: TestClient, st
     store.delete([info.key for info in store.list("v1/team-a/slow/ranks/")])
     name = "<img src=x onerror=alert(1)>\u202e" + "k" * 10_000
     whole = store.get(keys.report_key("team-a", "slow"))
-    store.put(
-        keys.report_key("team-a", "slow"), whole.replace(b'"title": "llama"', b'"title": "' + name.encode() + b'"')
-    )
+    titled = whole.replace(b'"title": "slow-name"', b'"title": "' + name.encode() + b'"')
+    put_older_report(store, "team-a", "slow", titled)
     store.put(keys.request_key("team-a", "slow"), b'{"metadata": {"name": "' + name.encode() + b'"}}')
     page = client.get("/reports/team-a/slow")
     assert page.headers["content-type"] == "application/json"
@@ -163,4 +163,5 @@ def test_missing_traces_and_markup_in_names_spoil_nothing(client: TestClient, st
         "ledger.json",
         "request.json",
     ]
+    assert len(client.get("/reports/team-a/slow/slices/overview").json()["title"]) == 1000
     assert client.get("/requests/team-a/slow").status_code == 200

@@ -1,20 +1,19 @@
 """The page, the terminal, report.html and report.json say the same of one report."""
 
 import html
+import json
 import re
 
 import msgspec
 import pytest
 from fleetprof_analyzer.job.stragglers.judgement.judgement import Judgement
 from fleetprof_analyzer.job.stragglers.judgement.reasons import LateRanks, Nobody, Reason, TooNoisy, Unsure
+from fleetprof_analyzer.slices.writer import encode_slice
 from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_analyzer.words.stragglers import say_stragglers
 from fleetprof_api.report.report import Report, TimeBreakdown, read_report, write_report
 from fleetprof_api.report.stragglers import LateHost, Stragglers, Undecided
-from fleetprof_webui.reports.overview import make_overview, show_stragglers
-from fleetprof_webui.reports.reading import StoredReport
-from fleetprof_webui.reports.stored_files import FileList
 from harness.reference.written_reports import LOADING, MS, job
 
 NOBODY = re.compile("nobody is late|no rank is late|no rank stands out", re.IGNORECASE)
@@ -56,12 +55,11 @@ VERDICTS = {
 
 def say_everywhere(report: Report) -> dict[str, str]:
     """The whole text of each place, with single spaces."""
-    stored = StoredReport(read_report(write_report(report)), "1", 1)
-    section, page = show_stragglers(stored.report), make_overview(stored, "team", "uid", FileList([], False, False))
-    assert section is not None
+    stored = read_report(write_report(report))
+    section = json.loads(encode_slice(stored, "stragglers"))
     texts = {
-        "page, section": section.sentence,
-        "page, whole": msgspec.json.encode([page, section]).decode(),
+        "page, section": section["sentence"],
+        "page, whole": "".join(encode_slice(stored, name).decode() for name in ("overview", "stragglers")),
         "terminal": render_text(report, 400),
         "report.html": html.unescape(re.sub("<[^>]*>", " ", render_page(report))),
         "report.json": write_report(report).decode(),

@@ -15,7 +15,7 @@ from fleetprof_webui.app import create_application
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.catalog.database import open_database, sqlite_url
 from fleetprof_webui.cluster.main import set_up_logs
-from fleetprof_webui.reports.reading import ReportReader
+from fleetprof_webui.reports.whole_reports import WholeReports
 from fleetprof_webui.service import Service
 from harness.memory_store import MemoryStore
 from starlette.testclient import TestClient
@@ -51,7 +51,7 @@ def stranger(signing: _Signing, tmp_path: Path) -> TestClient:
         store=signing,
         catalog=catalog,
         access=access,
-        reports=ReportReader(signing),
+        reports=WholeReports(signing),
         captures=None,
         signs_traces=True,
     )

@@ -24,7 +24,7 @@ from fleetprof_webui.catalog.database import open_database
 from fleetprof_webui.listener.peers import find_listener, is_of_this_user
 from fleetprof_webui.listener.server import make_server
 from fleetprof_webui.models.opened import OpenedPage
-from fleetprof_webui.reports.reading import ReportReader
+from fleetprof_webui.reports.whole_reports import WholeReports
 from fleetprof_webui.service import CaptureRequests, Service
 
 USUAL_PORT: Final = 8770
@@ -74,7 +74,7 @@ async def serve_locally(
             may_capture=captures is not None, announce_token=lambda token: announce(_address(taken, token))
         )
         service = Service(
-            store=store, catalog=catalog, access=access, reports=ReportReader(store), captures=captures, opened=opened
+            store=store, catalog=catalog, access=access, reports=WholeReports(store), captures=captures, opened=opened
         )
         hosts = [f"{name}:{taken}" for name in (_HOST, "localhost")]
         server = make_server(

@@ -10,12 +10,13 @@ import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fleetprof_api.report.diff import Diff
+from fleetprof_api.slices.table import SLICES
 
-from fleetprof_webui.models import fleet, opened, person, policies, report, requests, stacks, tables, telemetry
+from fleetprof_webui.models import fleet, opened, person, policies, report, requests, stacks, telemetry
 from fleetprof_webui.models.model import Model
 from fleetprof_webui.problems import MEDIA_TYPE
 
-_MODULES: Final = (fleet, telemetry, policies, requests, stacks, report, tables, opened, person)
+_MODULES: Final = (fleet, telemetry, policies, requests, stacks, report, opened, person)
 _REFERENCE: Final = "#/components/schemas/{name}"
 _ERROR: Final = {
     "description": "The request cannot be answered",
@@ -36,7 +37,9 @@ def list_models() -> list[type[Model]]:
 def make_document(app: FastAPI) -> dict[str, Any]:
     """OpenAPI 3.1 of all routes."""
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-    _, components = msgspec.json.schema_components([*list_models(), Diff], ref_template=_REFERENCE)
+    _, components = msgspec.json.schema_components(
+        [*list_models(), *(kind.model for kind in SLICES.values()), Diff], ref_template=_REFERENCE
+    )
     for schema in components.values():
         _require_all(schema)
     document["components"] = {"schemas": dict(sorted(components.items()))}

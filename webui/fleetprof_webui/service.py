@@ -12,7 +12,7 @@ from fleetprof_webui.access.viewer import Access, Viewer
 from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.models.opened import OpenedPage
 from fleetprof_webui.models.requests import CaptureAnswer, CaptureCheck
-from fleetprof_webui.reports.reading import ReportReader
+from fleetprof_webui.reports.whole_reports import WholeReports
 
 
 class CaptureCallRefused(FleetprofError):
@@ -55,7 +55,7 @@ class Service:
     store: Store
     catalog: Catalog
     access: Access
-    reports: ReportReader
+    reports: WholeReports
     captures: CaptureRequests | None
     personal: PersonalCaptures | None = None
     signs_traces: bool = False

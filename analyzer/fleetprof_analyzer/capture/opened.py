@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
-from fleetprof_api.report.report import MOST_REPORT_BYTES, Report, UnreadableReport, read_report, write_report
+from fleetprof_api.report.report import MOST_REPORT_BYTES, Report, UnreadableReport, read_report
 from fleetprof_store.base import Store
 from isal import igzip
 
@@ -36,6 +36,7 @@ from fleetprof_analyzer.capture.workers import work_in_processes
 from fleetprof_analyzer.pyramid.writer import MOST_FILE_BYTES
 from fleetprof_analyzer.rank.identity import tell_jobs_apart
 from fleetprof_analyzer.rank.summary import RankSummary, merge
+from fleetprof_analyzer.slices.stored_report import put_report
 from fleetprof_analyzer.views.page.page import render_page
 
 NAMESPACE: Final = "opened"
@@ -209,6 +210,5 @@ def _write(store: Store, opened: LaidCapture, report: Report) -> None:
         completed_unix_ns=now,
         outcome="Complete",
     )
-    store.put(keys.report_page_key(NAMESPACE, opened.uid), render_page(report, None).encode())
-    store.put(keys.report_key(NAMESPACE, opened.uid), write_report(report))
+    put_report(store, NAMESPACE, opened.uid, report, render_page(report, None))
     store.put(keys.ledger_key(NAMESPACE, opened.uid), msgspec.json.encode(ledger))

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from fleetprof_api import keys
 from fleetprof_api.errors import FleetprofError
-from fleetprof_api.report.report import Report, write_report
+from fleetprof_api.report.report import Report
 from fleetprof_store.base import NotFound, Store, StoreError
 
 from fleetprof_analyzer.assembly.report import assemble
@@ -30,6 +30,7 @@ from fleetprof_analyzer.capture.timeline_files import RankTimeline, write_overvi
 from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS_BYTES
 from fleetprof_analyzer.rank.stored_summary import MOST_BYTES, Unusable, pack_summary, unpack_summary
 from fleetprof_analyzer.rank.summary import RankSummary, TraceFindings, merge
+from fleetprof_analyzer.slices.stored_report import put_report
 from fleetprof_analyzer.trace.limits import TraceLimits
 from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_analyzer.views.page.page import render_page
@@ -45,7 +46,7 @@ class NothingStored(FleetprofError):
 def analyze_capture(
     store: Store, namespace: str, uid: str, *, progress: Progress | None = None, limits: TraceLimits | None = None
 ) -> Report:
-    """Reads one capture, writes its timeline, report.html and report.json beside it, and returns the report.
+    """Reads one capture, writes its timeline, report.html, slices and report.json beside it, and returns the report.
 
     Ranks whose trace stayed where it was taken are reported by their summary. Raises NothingStored.
     """
@@ -142,8 +143,8 @@ def _write(store: Store, capture: CaptureInputs, summaries: Sequence[RankSummary
     traces = "" if Path(store.locate(page_key)).is_absolute() else None
     kept = {rank for rank, files in capture.ranks.items() if files.trace_bytes is not None}
     kept |= set(report.whole_traces) if capture.sends_chosen_traces else set()
-    store.put(page_key, render_page(report, traces, kept=[_source(rank) for rank in sorted(kept)]).encode())
-    store.put(keys.report_key(capture.namespace, capture.uid), write_report(report))
+    page = render_page(report, traces, kept=[_source(rank) for rank in sorted(kept)])
+    put_report(store, capture.namespace, capture.uid, report, page)
     return report
 
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetprof_api import keys
+from fleetprof_api.slices.table import SLICES
 
 _MIB: Final = 1 << 20
-_REPORT: Final = {"report.json": 512 * _MIB, "report.html": 512 * _MIB, "timeline/fleet.bin": 64 * _MIB}
+_SLICES: Final = {f"slices/{name}.json.gz": kind.most_bytes for name, kind in SLICES.items()}
+_REPORT: Final = {"report.json": 512 * _MIB, "report.html": 512 * _MIB, "timeline/fleet.bin": 64 * _MIB} | _SLICES
 _TIMELINE: Final = {"timeline/rank.bin": 256 * _MIB}
 _SUMMARY: Final = {"summary.json.gz": _MIB // 8, "operations.bin": 64 * _MIB} | _TIMELINE
 # By command of `fleetprof-analyzer`: what it writes beside the ledger, and of a rank; with the most bytes of each.

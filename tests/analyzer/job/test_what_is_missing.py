@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from fleetprof_analyzer.capture.folder import SeveralJobs, analyze_directory
 from fleetprof_analyzer.job.stragglers.missing import find_missing
-from fleetprof_analyzer.views.page.headline import describe
+from fleetprof_analyzer.views.answer.headline import describe
 from harness.traces.planted.faults import operations_of
 from harness.traces.planted.jobs import PlantedJob
 from harness.traces.planted.ranks import PlantedRank, write_ranks

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from fleetprof_analyzer.job.stragglers.judgement.reasons import TooNoisy
 from fleetprof_analyzer.views.answer.answer import give_answer
-from fleetprof_analyzer.views.page.headline import describe
+from fleetprof_analyzer.views.answer.headline import describe
 from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_analyzer.words.verdict_reasons import say_reason

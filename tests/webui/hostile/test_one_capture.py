@@ -1,11 +1,10 @@
 """Whatever one capture's report does to the catalog, the others are there, and a row says what is wrong with it."""
 
-import json
+import resource
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fleetprof_api import keys
 from fleetprof_store.base import StoreError
 from fleetprof_webui.catalog import ingestion
 from fleetprof_webui.catalog.catalog import Catalog
@@ -14,13 +13,10 @@ from fleetprof_webui.catalog.requests import RequestQuery
 from harness.memory_store import MemoryStore
 from sqlalchemy import Engine
 from sqlalchemy import exc as sql
+from webui.conftest import put_in_head, put_older_report
 
 BAD = ("team-a", "slow")  # the first in the store
 OTHERS = {"healthy", "late", "running", "failed"}
-
-
-class Killed(BaseException):
-    """Stands for the end of the process."""
 
 
 def found(catalog: Catalog) -> dict[str, bool]:
@@ -35,34 +31,11 @@ def problem_of(catalog: Catalog) -> str:
     return entry.problem
 
 
-def set_in_report(store: MemoryStore, literal: str, *path: str | int) -> None:
-    report = json.loads(store.get(keys.report_key(*BAD)))
-    at: Any = report
-    for part in path[:-1]:
-        at = at[part]
-    at[path[-1]] = "@@@"
-    store.put(keys.report_key(*BAD), json.dumps(report).replace('"@@@"', literal).encode())
-
-
 @pytest.mark.attack
 @pytest.mark.parametrize("literal", ["1e308", "9e98", "-9e98", "1e-99", "9" * 400, "9" * 18, "-" + "9" * 18])
-@pytest.mark.parametrize(
-    "path",
-    [
-        ("stragglers", "gain"),
-        ("stragglers", "ranks", 0, "gain"),
-        ("findings", 0, "gain_permille"),
-        ("totals", 0, "time_ns", "span"),
-        ("totals", 0, "time_ns", "idle"),
-        ("ranks", 0, "rank"),
-        ("ranks", 0, "iterations", 0, "duration_ns"),
-    ],
-    ids=lambda path: ".".join(map(str, path)),
-)
-def test_no_number_of_a_report_freezes_the_catalog(
-    store: MemoryStore, catalog_url: str, path: tuple[str | int, ...], literal: str
-) -> None:
-    set_in_report(store, literal, *path)
+@pytest.mark.parametrize("name", ["gain_permille", "rank_count", "span_ns", "iteration_ns", "power_mw"])
+def test_no_number_of_a_head_freezes_the_catalog(store: MemoryStore, catalog_url: str, name: str, literal: str) -> None:
+    put_in_head(store, *BAD, name, literal)
     catalog = Catalog(store, open_database(catalog_url))
     assert catalog.refresh() is not None, catalog.problem
     has_report = found(catalog)
@@ -70,6 +43,21 @@ def test_no_number_of_a_report_freezes_the_catalog(
     assert has_report["healthy"]
     assert has_report["late"]
     assert has_report["slow"] or problem_of(catalog)
+    catalog.close()
+
+
+@pytest.mark.attack
+def test_a_report_that_takes_all_memory_ends_its_worker_alone(store: MemoryStore, tmp_path: Path) -> None:
+    """Half a million small objects, each a hundred bytes as text and a kilobyte as objects."""
+    problems = b",".join([b'{"kind":"k","message":"m"}'] * 1_000_000)
+    ranks = b",".join([b'{"rank":0,"source":"s","kind":"gpu","time_basis":"device","time_ns":{}}'] * 40_000)
+    put_older_report(store, *BAD, b'{"schema_version":1,"problems":[%b],"ranks":[%b]}' % (problems, ranks))
+    catalog = Catalog(store, open_database(sqlite_url(tmp_path / "catalog.sqlite")))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert catalog.refresh() is not None
+    assert found(catalog).keys() == OTHERS | {"slow"}
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
+    assert grown < 128 << 20
     catalog.close()
 
 
@@ -88,23 +76,6 @@ def test_whatever_one_capture_raises_is_its_own_problem(
     assert found(catalog).keys() == OTHERS | {"slow"}
     assert type(fault).__name__ in problem_of(catalog)
     assert catalog.refresh() == ingestion.Changes(0, 0), "it is not read again before it changes"
-    catalog.close()
-
-
-@pytest.mark.attack
-def test_a_capture_that_ends_the_process_is_read_twice_at_most(
-    store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ingestion, "_LARGE_BYTES", 0)
-    _fail_for_one(monkeypatch, Killed())
-    url = sqlite_url(tmp_path / "catalog.sqlite")
-    for _ in range(2):
-        with pytest.raises(Killed):
-            Catalog(store, open_database(url)).refresh()
-    catalog = Catalog(store, open_database(url))
-    assert catalog.refresh() is not None
-    assert found(catalog).keys() == OTHERS | {"slow"}
-    assert "not read to its end" in problem_of(catalog)
     catalog.close()
 
 

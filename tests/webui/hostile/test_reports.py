@@ -15,6 +15,7 @@ from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.stored_summary import Unusable, pack_summary, unpack_summary
 from fleetprof_analyzer.rank.summary import RankSummary, merge, summarise
 from fleetprof_analyzer.reading.reader import read_trace
+from fleetprof_analyzer.slices.writer import write_slices
 from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
@@ -28,6 +29,7 @@ from fleetprof_api.report.report import (
     write_report,
 )
 from fleetprof_webui.catalog.records import report_rows
+from fleetprof_webui.reports.reading import decode_head
 from harness.traces.planted.traces import plant
 
 Path = tuple[str | int, ...]
@@ -80,7 +82,8 @@ def show(summaries: list[RankSummary], *, page: bool = False) -> str:
         stored = read_report(write_report(report))
     except UnreadableReport:  # a duration below 0, say: the catalog tells this of the one capture
         return ""
-    report_rows(stored)
+    slices = write_slices(stored)
+    report_rows(decode_head(slices["head"]))
     return render_text(report) + (render_page(stored) if page else render_text(stored))
 
 

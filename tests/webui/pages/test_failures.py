@@ -13,6 +13,8 @@ from harness.memory_store import MemoryStore
 from playwright.sync_api import Page, expect
 from sqlalchemy.exc import OperationalError
 
+from ..conftest import put_older_report
+
 WHOLE = ("team-a", "slow")
 COPY = ("team-d", "broken")
 ADDRESS = "/reports/team-d/broken"
@@ -93,7 +95,7 @@ def test_when_the_session_ends_the_page_says_how_to_sign_in(page: Page) -> None:
 def test_a_report_that_cannot_be_read_says_why(
     page: Page, copy: MemoryStore, data: bytes, message: str, next_step: str
 ) -> None:
-    copy.put(keys.report_key(*COPY), data)
+    put_older_report(copy, *COPY, data)
     expect_failure(page, ADDRESS, 422, message, next_step)
     fetched = page.request.get(f"{ADDRESS}/files/report.json")
     assert fetched.body() == data

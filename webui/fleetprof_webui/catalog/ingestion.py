@@ -2,13 +2,12 @@
 
 Guarantees: repeating it changes nothing; what is half-written or damaged becomes a row that says so, and is looked at
 again when the store has another version of it; what the store deleted goes; if the store fails, nothing goes. Each
-capture is taken in alone: whatever one does to its reader, even to end the process by its size, becomes a row that says
-so, and the others go on. Several processes may do it at once.
+capture is taken in alone: whatever one does to its reader becomes a row that says so, and the others go on; of a report
+its head is read alone. Several processes may do it at once.
 """
 
 import hashlib
 import logging
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -18,7 +17,8 @@ from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.plain_text import make_printable
 from fleetprof_api.process.foreign_json import OutOfBounds, pass_door
-from fleetprof_api.report.report import MOST_REPORT_BYTES, UnreadableReport, read_report
+from fleetprof_api.report.report import UnreadableReport
+from fleetprof_api.slices.table import SLICES
 from fleetprof_api.stored_request import ProfileRequest
 from fleetprof_store.base import NotFound, Store, StoreError
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
@@ -27,12 +27,11 @@ from sqlalchemy.exc import IntegrityError, InterfaceError, OperationalError, SQL
 from fleetprof_webui.catalog.figures import FIGURES
 from fleetprof_webui.catalog.records import ReportRows, label_texts, name_workload, report_rows, request_row
 from fleetprof_webui.catalog.schema import VERSION, hosts, labels, reports, requests, workloads
-from fleetprof_webui.reports.reading import MOST_BYTES, read_limited
+from fleetprof_webui.reports.reading import MOST_BYTES, decode_head, read_limited
+from fleetprof_webui.reports.whole_reports import WholeReports
 
 _WATCHED: Final = ("request.json", "ledger.json", "report.json")
 _MOST_PROBLEM: Final = 512
-_LARGE_BYTES: Final = 4 << 20
-_BEGUN: Final = "begun"
 _FAILURES: Final = 3
 _EMPTY: Final = {figure.name: figure.absent for figure in FIGURES if figure.copied}
 _Kind = TypeVar("_Kind")
@@ -53,7 +52,6 @@ class _Stored:
     """The watched objects of one capture, by name: version of each."""
 
     versions: Mapping[str, str]
-    size_bytes: int
 
     def version(self) -> str:
         # Rows that a service of another version wrote, also meanwhile, are written anew.
@@ -82,11 +80,10 @@ def ingest(store: Store, engine: Engine, listing: StoreListing) -> Changes:
         known = {(row.namespace, row.uid): row.version for row in rows}
     written = failed = 0
     for (namespace, uid), stored in there.items():
-        before = known.get((namespace, uid), "")
-        if before == stored.version():
+        if known.get((namespace, uid)) == stored.version():
             continue
         try:
-            written += _ingest_alone(store, engine, namespace, uid, stored, before)
+            written += _ingest_alone(store, engine, namespace, uid, stored)
             failed = 0
         except StoreError as error:
             failed += 1  # one object that cannot be read keeps no other out; a store that is away ends the look
@@ -103,7 +100,6 @@ def ingest(store: Store, engine: Engine, listing: StoreListing) -> Changes:
 def list_store(store: Store) -> StoreListing:
     """Looks at the whole store once. Raises StoreError."""
     found: dict[tuple[str, str], dict[str, str]] = {}
-    sizes = Counter[tuple[str, str]]()
     telemetry: set[str] = set()
     policies: dict[str, str] = {}
     for item in store.list(f"{keys.MAJOR}/"):
@@ -117,20 +113,12 @@ def list_store(store: Store) -> StoreListing:
             policies[namespace] = item.version
         if rest in _WATCHED and uid != "workloads":
             found.setdefault((namespace, uid), {})[rest] = item.version or str(item.size_bytes)
-            sizes[namespace, uid] += item.size_bytes
-    captures = {key: _Stored(versions, sizes[key]) for key, versions in found.items()}
+    captures = {key: _Stored(versions) for key, versions in found.items()}
     return StoreListing(captures, frozenset(telemetry), policies)
 
 
-def _ingest_alone(store: Store, engine: Engine, namespace: str, uid: str, stored: _Stored, known: str) -> bool:
-    """Takes one capture in, or notes why it cannot be. Raises StoreError, OperationalError, InterfaceError.
-
-    A large one is noted before it is read. Where that ends this process, the second note is the last word.
-    """
-    begun = f"{_BEGUN} {stored.version()}"
-    if stored.size_bytes > _LARGE_BYTES:
-        version = stored.version() if known == begun else begun
-        _write_alone(engine, namespace, uid, stored, version, "it was not read to its end: the service ended meanwhile")
+def _ingest_alone(store: Store, engine: Engine, namespace: str, uid: str, stored: _Stored) -> bool:
+    """Takes one capture in, or notes why it cannot be. Raises StoreError, OperationalError, InterfaceError."""
     try:
         return _ingest_one(store, engine, namespace, uid, stored)
     except (StoreError, OperationalError, InterfaceError):
@@ -138,12 +126,12 @@ def _ingest_alone(store: Store, engine: Engine, namespace: str, uid: str, stored
     except Exception as error:
         log.warning("capture %s/%s cannot be taken in", namespace, uid, exc_info=True)
         message = make_printable(f"it cannot be taken in: {type(error).__name__}: {error}")
-        return _write_alone(engine, namespace, uid, stored, stored.version(), message[:_MOST_PROBLEM])
+        return _write_alone(engine, namespace, uid, stored, message[:_MOST_PROBLEM])
 
 
-def _write_alone(engine: Engine, namespace: str, uid: str, stored: _Stored, version: str, problem: str) -> bool:
+def _write_alone(engine: Engine, namespace: str, uid: str, stored: _Stored, problem: str) -> bool:
     """A row of what is known without reading anything."""
-    row = {**request_row(None, uid), **_identify(namespace, uid, stored), "version": version, "problem": problem}
+    row = {**request_row(None, uid), **_identify(namespace, uid, stored), "problem": problem}
     try:
         with engine.begin() as connection:
             _write(connection, row | {"has_report": False}, None, (namespace, "", uid), [])
@@ -186,11 +174,19 @@ def _ingest_one(store: Store, engine: Engine, namespace: str, uid: str, stored: 
 
 def _read_report(store: Store, namespace: str, uid: str) -> tuple[ReportRows | None, str]:
     try:
-        return report_rows(read_report(read_limited(store, keys.report_key(namespace, uid), MOST_REPORT_BYTES))), ""
+        return report_rows(decode_head(_fetch_head(store, namespace, uid))), ""
     except NotFound:
         return None, ""
     except UnreadableReport as error:
         return None, str(error)
+
+
+def _fetch_head(store: Store, namespace: str, uid: str) -> bytes:
+    """The head as it is stored, or of a report that was written without one. Raises as `WholeReports.slice` does."""
+    try:
+        return read_limited(store, keys.slice_key(namespace, uid, "head"), SLICES["head"].most_bytes)
+    except NotFound:
+        return WholeReports(store).slice(namespace, uid, "head")
 
 
 def _read(store: Store, key: str, kind: type[_Kind]) -> _Kind | None:

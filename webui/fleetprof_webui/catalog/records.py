@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fleetprof_api.ledger import Ledger, LedgerEntry, RankState
-from fleetprof_api.report.report import Report
+from fleetprof_api.slices.head import Head
 from fleetprof_api.stored_request import ProfileRequest
 
 from fleetprof_webui.catalog.figures import FIGURES, number, text
@@ -77,10 +77,10 @@ def state_of(ledger: Ledger) -> str:
     return text(ledger.outcome or succeeded, 64) or RUNNING
 
 
-def report_rows(report: Report) -> ReportRows:
-    """The headline figures of a report, and the hosts of its ranks."""
-    row = {figure.name: figure.measure(report) for figure in FIGURES}
-    return ReportRows(row, sorted({text(rank.host_name, 253) for rank in report.ranks if rank.host_name}))
+def report_rows(head: Head) -> ReportRows:
+    """The headline figures of a report, and its hosts."""
+    row = {figure.name: figure.write(head) for figure in FIGURES}
+    return ReportRows(row, sorted({text(host, 253) for host in head.hosts if host}))
 
 
 def _reached(entry: LedgerEntry) -> list[str]:

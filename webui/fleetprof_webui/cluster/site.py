@@ -22,7 +22,7 @@ from fleetprof_webui.catalog.catalog import Catalog
 from fleetprof_webui.cluster.captures import ClusterCaptures
 from fleetprof_webui.cluster.settings import Settings
 from fleetprof_webui.kubernetes_api import KubernetesApi
-from fleetprof_webui.reports.reading import ReportReader
+from fleetprof_webui.reports.whole_reports import WholeReports
 from fleetprof_webui.routes import health, kubectl, sign_in
 from fleetprof_webui.service import Service
 
@@ -64,7 +64,7 @@ def make_site(settings: Settings, store: Store, catalog: Catalog, api: Kubernete
         store=store,
         catalog=catalog,
         access=access,
-        reports=ReportReader(store),
+        reports=WholeReports(store),
         captures=None,
         personal=personal,
         signs_traces=settings.signs_traces,

@@ -7,17 +7,13 @@ Unix nanoseconds are decimal strings, because JavaScript's numbers lose them bey
 from typing import Annotated
 
 import msgspec
+from fleetprof_api.slices.slice import Ns, UnixNs, unix_ns
 from msgspec import Meta
 
-UnixNs = Annotated[str, Meta(description="Unix time in ns, as a decimal string", pattern="^[0-9]{1,20}$")]
-Ns = Annotated[int, Meta(description="duration, ns")]
+__all__ = ["Model", "Ns", "Permille", "UnixNs", "unix_ns"]
+
 Permille = Annotated[int, Meta(description="thousandths")]
 
 
 class Model(msgspec.Struct, kw_only=True):
     """One JSON object of an answer."""
-
-
-def unix_ns(value: int) -> str | None:
-    """An absolute time as it is sent; 0 is not known."""
-    return str(value) if value > 0 else None

@@ -1,1 +1,1 @@
-"""Reports as the pages show them: read from the store, cut to what a page needs."""
+"""Reports in the store: their files and slices, passed on; what must be made of a whole report is made beside."""

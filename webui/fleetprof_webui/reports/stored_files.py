@@ -5,13 +5,14 @@ Guarantees: a name is matched as a whole against what the layout knows; nothing 
 
 import re
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from typing import Final
 
 from fleetprof_api import keys
 from fleetprof_store.base import NotFound, Store
 
-from fleetprof_webui.models.report import File
-from fleetprof_webui.reports.table_files import can_write_tables
+from fleetprof_webui.models.report import File, ReportFiles
 
 _OF_REPORT: Final = ("report.json", "report.html", "ledger.json", "request.json")
 _TRACE: Final = "trace.json.gz"
@@ -31,16 +32,7 @@ class Download:
     is_trace: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FileList:
-    """The list of downloads, and whether there is a timeline; whether tables can be made of the report."""
-
-    files: list[File]
-    has_timeline: bool
-    has_tables: bool
-
-
-def list_files(store: Store, namespace: str, uid: str) -> FileList:
+def list_files(store: Store, namespace: str, uid: str) -> ReportFiles:
     """The report's files, and those of the first ranks that have any. Raises StoreError."""
     prefix = keys.request_prefix(namespace, uid)
     sizes = {info.key.removeprefix(prefix): info.size_bytes for info in store.list(prefix)}
@@ -53,7 +45,19 @@ def list_files(store: Store, namespace: str, uid: str) -> FileList:
     files = [File(name=name, size_bytes=sizes[name]) for name in names]
     # Written after all other files of the timeline.
     has_timeline = keys.fleet_timeline_key(namespace, uid).removeprefix(prefix) in sizes
-    return FileList(files, has_timeline, can_write_tables())
+    return ReportFiles(
+        namespace=namespace,
+        uid=uid,
+        files=files,
+        has_timeline=has_timeline,
+        has_tables=can_write_tables(),
+    )
+
+
+@cache
+def can_write_tables() -> bool:
+    """Tells whether this service has what Parquet files need: pyarrow, which is no dependency of it."""
+    return find_spec("pyarrow") is not None
 
 
 def find_download(namespace: str, uid: str, name: str) -> Download | None:

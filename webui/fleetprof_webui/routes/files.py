@@ -26,7 +26,7 @@ router = APIRouter(prefix="/reports/{namespace}/{uid}", tags=["files"])
 SIGNED_FOR_S: Final = 300
 _PIECE_BYTES: Final = 1 << 20
 _RANGE: Final = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
-_REVALIDATE: Final = "private, no-cache"
+REVALIDATE: Final = "private, no-cache"
 _FOR_EVER: Final = "private, max-age=31536000, immutable"
 # The report's page is self-contained: its style is inside, and it has no script.
 _PAGE_POLICY: Final = (
@@ -83,7 +83,7 @@ def fetch_file(
         "Content-Disposition": f'{"inline" if page else "attachment"}; filename="{download.file_name}"',
         **({"Content-Security-Policy": _PAGE_POLICY} if page else {}),
     }
-    return _send(request, service.store, download, headers, _REVALIDATE)
+    return send_object(request, service.store, download, headers, REVALIDATE)
 
 
 @router.get("/timeline/{name}", **_BYTES)
@@ -101,7 +101,7 @@ def fetch_timeline(
     download = find_timeline_file(namespace, uid, name)
     if download is None:
         raise not_found("part of a timeline of this name", f"see the report: /reports/{namespace}/{uid}")
-    return _send(request, service.store, download, {}, _FOR_EVER if v else _REVALIDATE)
+    return send_object(request, service.store, download, {}, _FOR_EVER if v else REVALIDATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,8 @@ def _lead(store: SigningStore, download: Download) -> Response:
     return RedirectResponse(signed.url, headers={"Cache-Control": "no-store"})
 
 
-def _send(request: Request, store: Store, download: Download, headers: dict[str, str], cache: str) -> Response:
+def send_object(request: Request, store: Store, download: Download, headers: dict[str, str], cache: str) -> Response:
+    """An object as it is, whole or the part that is asked for, or that it is what the browser has."""
     try:
         info = store.head(download.key)
     except NotFound:

@@ -18,8 +18,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from fleetprof_analyzer.views import differences
+from fleetprof_analyzer.views.answer.headline import describe
 from fleetprof_analyzer.views.page import bars, distributions, links, modules, page_tables, plots
-from fleetprof_analyzer.views.page.headline import describe
 from fleetprof_analyzer.views.palette import style_report
 from fleetprof_analyzer.views.text import PARTS, parts_of, plain, rank_name
 from fleetprof_analyzer.views.words import ledger_words, module_words, straggler_words

@@ -73,33 +73,27 @@ export const stacksQuery = (namespace: string, uid: string) =>
     staleTime: 60_000,
   });
 
-function reportPart<Part>(namespace: string, uid: string, part: string, params: Params = {}) {
-  const route = path("reports", namespace, uid, ...(part ? part.split("/") : []));
-  return queryOptions({
-    queryKey: ["report", namespace, uid, part, params],
-    queryFn: ({ signal }) => getJson<Part>(address(route, params), signal),
+const readSlice = <Name extends keyof models.Slices>(namespace: string, uid: string, name: Name, signal?: AbortSignal) =>
+  getJson<models.Slices[Name]>(path("reports", namespace, uid, "slices", name), signal);
+
+/** One slice of a report. */
+export const sliceQuery = <Name extends keyof models.Slices>(namespace: string, uid: string, name: Name) =>
+  queryOptions({
+    queryKey: ["report", namespace, uid, name],
+    queryFn: ({ signal }) => readSlice(namespace, uid, name, signal),
     staleTime: 60_000,
   });
-}
 
-export const reportQuery = (namespace: string, uid: string) => reportPart<models.ReportPage>(namespace, uid, "");
-export const ranksQuery = (namespace: string, uid: string) => reportPart<models.RankColumns>(namespace, uid, "ranks");
-export const boxesQuery = (namespace: string, uid: string) => reportPart<models.BoxPage>(namespace, uid, "boxes");
-export const stragglersQuery = (namespace: string, uid: string) =>
-  reportPart<models.StragglerPage>(namespace, uid, "stragglers");
-export const iterationsQuery = (namespace: string, uid: string, measure?: string) =>
-  reportPart<models.IterationPage>(namespace, uid, "iterations", { measure });
-export const communicationQuery = (namespace: string, uid: string) =>
-  reportPart<models.CommunicationPage>(namespace, uid, "communication");
-export const launchesQuery = (namespace: string, uid: string) =>
-  reportPart<models.LaunchPage>(namespace, uid, "launches");
-export const samplesQuery = (namespace: string, uid: string, rank: number | undefined) =>
-  reportPart<models.SamplePage>(namespace, uid, "samples", { rank });
-export const kernelsQuery = (namespace: string, uid: string, params: Params) =>
-  pages<models.KernelPage>(path("reports", namespace, uid, "kernels"), params, false);
-
-export const kernelSpreadQuery = (namespace: string, uid: string, name: string, work_class: string) =>
-  reportPart<models.KernelSpread>(namespace, uid, "kernels/spread", { name, work_class });
+export const reportQuery = (namespace: string, uid: string) =>
+  queryOptions({
+    queryKey: ["report", namespace, uid],
+    queryFn: async ({ signal }): Promise<models.ReportPage> => {
+      const files = getJson<Omit<models.ReportPage, keyof models.Slices["overview"]>>(path("reports", namespace, uid), signal);
+      const [there, overview] = await Promise.all([files, readSlice(namespace, uid, "overview", signal)]);
+      return { ...overview, ...there };
+    },
+    staleTime: 60_000,
+  });
 
 export const diffQuery = (base: string, changed: string, order: "given" | "time") =>
   queryOptions({

@@ -1,12 +1,20 @@
 // A box plot, on a scale of its own from 0 or on one that several share; behind it a violin of all values.
 import { scaleLinear } from "d3-scale";
-import type { BoxPage } from "@/api/models";
+import type { Box } from "@/api/models";
 import { formatMeasure } from "@/units/quantities";
 import { violinOf } from "./layout";
 
 const [HEIGHT, MIDDLE] = [26, 13];
 
-type MeasureBox = BoxPage["sections"][number]["boxes"][number];
+/** A box plot of one measure; behind it the counts of all values in equal bins from `density_from` to `density_to`. */
+export interface MeasureBox {
+  measure: string;
+  unit: string;
+  box: Box;
+  density: readonly number[];
+  density_from: number;
+  density_to: number;
+}
 
 interface Props {
   measured: MeasureBox;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { clipLimits, foldColumns, isFarAbove, labelTicks, pieces, scalePosition, sparkPoints, stack, violinOf } from "./layout";
+import { clipLimits, countInBins, foldColumns, isFarAbove, labelTicks, pieces, scalePosition, sparkPoints, stack, violinOf } from "./layout";
 
 describe("stacked bars", () => {
   test("parts follow each other, on the scale of the longest row", () => {
@@ -71,4 +71,12 @@ test("of ticks that read alike the first is labelled", () => {
     { tick: 0.6, label: "1 bytes" },
     { tick: 2, label: "2 bytes" },
   ]);
+});
+
+test.each([
+  [[0, 1, 2, 4], 4, { counts: [1, 1, 1, 1], from: 0, to: 4 }],
+  [[3, 3], 4, { counts: [2], from: 3, to: 3 }],
+  [[], 4, { counts: [0], from: 0, to: 0 }],
+])("%j in %i bins", (values, bins, wanted) => {
+  expect(countInBins(values, bins)).toEqual(wanted);
 });

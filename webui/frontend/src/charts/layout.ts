@@ -91,6 +91,16 @@ export function pieces({ at, values }: { at: readonly number[]; values: readonly
   return found.filter((piece) => piece.length > 0);
 }
 
+/** How many of `values` lie in each of equal bins between the smallest and the largest; one bin where all are equal. */
+export function countInBins(values: readonly number[], bins: number): { counts: number[]; from: number; to: number } {
+  const from = values.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY);
+  const to = values.reduce((most, value) => Math.max(most, value), Number.NEGATIVE_INFINITY);
+  if (!(from < to)) return { counts: [values.length], from: values[0] ?? 0, to: values[0] ?? 0 };
+  const counts = Array.from({ length: bins }, () => 0);
+  for (const value of values) counts[Math.min(bins - 1, Math.floor(((value - from) * bins) / (to - from)))]! += 1;
+  return { counts, from, to };
+}
+
 /** The outline of a violin: bins 0…1 along, their counts as distance from `middle`, the fullest bin `middle` − 1 away. */
 export function violinOf(density: readonly number[], middle: number): [at: number, y: number][] {
   const most = Math.max(1, ...density);

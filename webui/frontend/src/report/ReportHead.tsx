@@ -45,7 +45,7 @@ export function ReportHead({ report }: { report: ReportPage }) {
     facts.host_count > 0 && plural(facts.host_count, "host"),
     facts.iteration_count > 0 && plural(facts.iteration_count, "iteration"),
     facts.iteration_ns !== null && `${formatDuration(facts.iteration_ns)} each`,
-    report.energy?.power_mw != null && formatPower(report.energy.power_mw),
+    report.power_mw !== null && formatPower(report.power_mw),
   ].filter(Boolean);
   return (
     <>
@@ -78,7 +78,7 @@ export function ReportHead({ report }: { report: ReportPage }) {
           {facts.torch_versions.length > 0 && ` · PyTorch ${facts.torch_versions.join(", ")}`}
           {request?.submitted_unix_ns && ` · ${formatDate(request.submitted_unix_ns)}`}
         </p>
-        {report.energy_sentences.map((sentence) => (
+        {report.energy.map((sentence) => (
           <p key={sentence} className="quiet">
             {sentence}
           </p>

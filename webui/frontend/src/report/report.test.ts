@@ -1,10 +1,12 @@
 import { expect, test } from "vitest";
-import type { KernelRow, RankColumns } from "@/api/models";
+import type { KernelRow, RankSlice } from "@/api/models";
 import { evidenceOf } from "./evidence";
 import { formatDeviations, isFar, longestDeviation, outlyingRanks, outlyingStreams, standsOut } from "./tables/kernelOutliers";
 import { filePath } from "./perfetto";
 import { firstMeasures } from "./ranks/firstMeasures";
 import { orderRows, rankRows } from "./ranks/rankRows";
+import { chooseSeries } from "./ranks/sampleSeries";
+import { findKernels, kernelTable } from "./tables/kernelRows";
 
 test.each([
   ["stragglers", "stragglers"],
@@ -24,7 +26,7 @@ function kernel(deviations: number[], max: number, count = 10): KernelRow {
     streams: [],
   };
   const outliers = deviations.map((value, rank) => ({ rank, name: "gemm", mean_ns: 1, others_mean_ns: 1, deviations: value, count: 1 }));
-  return { statistics, outliers };
+  return { statistics, outliers, bars: [] };
 }
 
 test("ranks stand out from so many deviations on, in both directions", () => {
@@ -72,11 +74,42 @@ test("one launch has no deviation", () => {
 
 test("ranks are ordered by number, or the most of a measure first, unknown values last", () => {
   const columns = {
-    rank: [0, 1, 2], source: [], kind: [], host_name: [], device_name: [], iteration_count: [],
+    cut: 0, rank: [0, 1, 2], source: [], kind: [], host_name: [], device_name: [], iteration_count: [],
     measures: { span: [1, 1, 1], idle: [5, null, 9] }, units: {},
-  } as RankColumns;
+  } as RankSlice;
   const order = (by: string) => orderRows(rankRows(columns), columns, by).map(({ rank }) => rank);
   expect([order("rank"), order("idle"), order("absent")]).toEqual([[0, 1, 2], [2, 0, 1], [0, 1, 2]]);
+});
+
+function named(name: string, total_ns: number): KernelRow {
+  const row = kernel([4], 100);
+  return { ...row, statistics: { ...row.statistics, name, total_ns } };
+}
+
+const KERNELS = { cut: 0, rows: [named("gemm", 5), named("NCCL", 9), named("relu", 5)], classes: [], total_ns: 20, asked_classes: [] };
+
+test("kernels are sorted and searched; equal ones stay in their order", () => {
+  const names = (text: string, sort: string) => findKernels(KERNELS.rows, text, sort).map(({ statistics }) => statistics.name);
+  expect(names("", "-total")).toEqual(["NCCL", "gemm", "relu"]);
+  expect(names("", "name")).toEqual(["gemm", "NCCL", "relu"]);
+  expect(names("cc", "-total")).toEqual(["NCCL"]);
+});
+
+test("the kernels of one rank are its own, with the outliers of all", () => {
+  const { streams: _s, histogram: _h, ranks: _r, ...own } = named("gemm", 3).statistics;
+  const work = [{ ...own, density: [] }, { ...own, name: "(all)", total_ns: 8, density: [] }];
+  const table = kernelTable(KERNELS, { cut: 0, ranks: [{ rank: 1, work }] }, 1);
+  expect(table?.rows.map(({ statistics, outliers }) => [statistics.name, statistics.total_ns, outliers.length])).toEqual([["gemm", 3, 1]]);
+  expect([table?.totalNs, kernelTable(KERNELS, undefined, 1)]).toEqual([8, undefined]);
+});
+
+test("samples are those of the chosen rank and its hosts, else of the first eight ranks", () => {
+  const one = (of: string, ranks: number[]) => ({ of, host_name: `h${ranks[0]}`, ranks, name: "power", unit: "W", at_ns: [0], values: [1] });
+  const series = [...Array.from({ length: 10 }, (_, rank) => one("device", [9 - rank])), one("host", [0, 1]), one("host", [8, 9])];
+  const page = { cut: 0, origin_unix_ns: null, ranks_with_samples: 10, late: [9], series };
+  const shown = (rank?: number) => chooseSeries(page, rank).map(({ of, ranks }) => `${of} ${ranks.join(" ")}`);
+  expect(shown(1)).toEqual(["device 1", "host 0 1"]);
+  expect(shown()).toEqual(["device 9", "device 8", "device 7", "device 6", "device 5", "device 4", "device 3", "device 2", "host 8 9"]);
 });
 
 test("each part of a file's name is escaped", () => {

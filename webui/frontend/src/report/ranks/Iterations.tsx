@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import type { IterationSection } from "@/api/models";
-import { iterationsQuery } from "@/api/queries";
+import { sliceQuery } from "@/api/queries";
 import { HeatMap } from "@/charts/HeatMap";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Section } from "@/parts/Section";
@@ -17,7 +17,7 @@ import type { SectionProps } from "../sections";
 export function IterationsSection({ report: { stragglers }, view }: SectionProps) {
   const cause = stragglers?.named[0]?.cause ?? stragglers?.cause ?? undefined;
   // All measures at once: 12 of them over 1,000 ranks and 5 iterations are 0.2 MB, and a change of measure is immediate.
-  const query = useQuery(iterationsQuery(view.namespace, view.uid));
+  const query = useQuery(sliceQuery(view.namespace, view.uid, "iterations"));
   return (
     <Section id="iterations" title="Ranks and iterations" lazyHeight={420}>
       <Loaded query={query} what="iterations">

@@ -2,8 +2,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState } from "react";
-import type { RankColumns } from "@/api/models";
-import { ranksQuery } from "@/api/queries";
+import type { RankSlice } from "@/api/models";
+import { sliceQuery } from "@/api/queries";
 import { useWidth } from "@/charts/canvas";
 import { Legend } from "@/charts/Legend";
 import { Skyline } from "@/charts/Skyline";
@@ -32,7 +32,7 @@ const SKYLINE_FROM = 32;
 
 export function RanksSection({ report, view }: SectionProps) {
   const late = report.stragglers?.named.map(({ rank }) => rank) ?? [];
-  const query = useQuery(ranksQuery(view.namespace, view.uid));
+  const query = useQuery(sliceQuery(view.namespace, view.uid, "ranks"));
   const order = view.search.ranks ?? "rank";
   const orders = ORDERS.filter(([id]) => id === "rank" || query.data?.measures[id]);
   return (
@@ -58,7 +58,7 @@ export function RanksSection({ report, view }: SectionProps) {
   );
 }
 
-function Bars({ columns, order, view, late }: { columns: RankColumns; order: string; view: ReportView; late: readonly number[] }) {
+function Bars({ columns, order, view, late }: { columns: RankSlice; order: string; view: ReportView; late: readonly number[] }) {
   const rows = useMemo(() => orderRows(rankRows(columns), columns, order), [columns, order]);
   const parts = useMemo(() => rows.map((row) => row.parts), [rows]);
   const found = rows.findIndex(({ rank }) => rank !== null && rank === view.search.rank);
@@ -124,7 +124,7 @@ function BarList({ rows, late, selected, onSelect }: { rows: readonly RankRow[];
   );
 }
 
-function MeasureTable({ columns, rows, view }: { columns: RankColumns; rows: readonly RankRow[]; view: ReportView }) {
+function MeasureTable({ columns, rows, view }: { columns: RankSlice; rows: readonly RankRow[]; view: ReportView }) {
   const [sort, setSort] = useState("rank");
   const names = Object.keys(columns.measures);
   const value = (row: RankRow, id: string) => (id === "rank" ? row.rank : id === "host" ? row.host : columns.measures[id]?.[row.index]);

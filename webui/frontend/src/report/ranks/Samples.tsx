@@ -1,8 +1,8 @@
 // Samples of devices and hosts over one time axis, a chart per quantity.
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import type { SamplePage, SampleSeries } from "@/api/models";
-import { samplesQuery } from "@/api/queries";
+import type { SampleSeries, SampleSlice } from "@/api/models";
+import { sliceQuery } from "@/api/queries";
 import { type Line, TimeSeries } from "@/charts/TimeSeries";
 import { Section } from "@/parts/Section";
 import { Empty, Loaded } from "@/parts/States";
@@ -12,16 +12,21 @@ import { formatBytes, formatRate, plural } from "@/units/quantities";
 import { sentenceCase, visibleText } from "@/units/text";
 import type { ReportView } from "../search";
 import type { SectionProps } from "../sections";
+import { chooseSeries, groupSeries } from "./sampleSeries";
 
 export function SamplesSection({ view }: SectionProps) {
-  const query = useQuery(samplesQuery(view.namespace, view.uid, view.search.rank));
+  const query = useQuery(sliceQuery(view.namespace, view.uid, "samples"));
   return (
     <Section id="samples" title="Samples" note={view.search.rank === undefined ? "devices and hosts over time" : `rank ${view.search.rank} and its host`} lazyHeight={300}>
       <Loaded query={query} what="samples">
         {(page) =>
-          page.series.length === 0 ? (
+          chooseSeries(page, view.search.rank).length === 0 ? (
             <Empty title="No samples">
-              <p>The agent takes samples of devices and hosts during a capture; these ranks had none.</p>
+              {page.cut > 0 ? (
+                <p>Of {plural(page.ranks_with_samples, "rank")} with samples {plural(page.cut, "rank")} are in report.json alone.</p>
+              ) : (
+                <p>The agent takes samples of devices and hosts during a capture; these ranks had none.</p>
+              )}
             </Empty>
           ) : (
             <Charts page={page} view={view} />
@@ -32,29 +37,18 @@ export function SamplesSection({ view }: SectionProps) {
   );
 }
 
-/** Series of one quantity together, devices before hosts, in the order of their first. */
-export function groupSeries(series: readonly SampleSeries[]): { name: string; unit: string; of: string; series: SampleSeries[] }[] {
-  const groups = new Map<string, { name: string; unit: string; of: string; series: SampleSeries[] }>();
-  for (const one of series) {
-    const key = `${one.of} ${one.name} ${one.unit}`;
-    const group = groups.get(key) ?? { name: one.name, unit: one.unit, of: one.of, series: [] };
-    group.series.push(one);
-    groups.set(key, group);
-  }
-  return [...groups.values()].toSorted((a, b) => a.of.localeCompare(b.of));
-}
-
-function Charts({ page, view }: { page: SamplePage; view: ReportView }) {
+function Charts({ page, view }: { page: SampleSlice; view: ReportView }) {
   const { rank } = view.search;
+  const series = useMemo(() => chooseSeries(page, rank), [page, rank]);
   // New lists would make every chart anew.
   const charts = useMemo(() => {
-    const sources = [...new Set(page.series.map(nameOf))];
-    return groupSeries(page.series).map((group) => ({ ...group, lines: group.series.map((one) => toLine(one, sources, rank, page.late)) }));
-  }, [page, rank]);
+    const sources = [...new Set(series.map(nameOf))];
+    return groupSeries(series).map((group) => ({ ...group, lines: group.series.map((one) => toLine(one, sources, rank, page.late)) }));
+  }, [page, series, rank]);
   const span = useMemo((): [number, number] => {
-    const times = page.series.flatMap(({ at_ns }) => [at_ns[0] ?? 0, at_ns.at(-1) ?? 0]);
+    const times = series.flatMap(({ at_ns }) => [at_ns[0] ?? 0, at_ns.at(-1) ?? 0]);
     return [Math.min(...times), Math.max(...times)];
-  }, [page]);
+  }, [series]);
   return (
     <>
       <p className="quiet">

@@ -1,8 +1,9 @@
 // How far the ranks differ, measure by measure: a box plot over ranks, with outliers named.
 import { useQuery } from "@tanstack/react-query";
-import type { BoxPage, RankColumns } from "@/api/models";
-import { boxesQuery, ranksQuery } from "@/api/queries";
-import { BoxPlot } from "@/charts/BoxPlots";
+import type { IterationSection, RankSlice } from "@/api/models";
+import { sliceQuery } from "@/api/queries";
+import { BoxPlot, type MeasureBox } from "@/charts/BoxPlots";
+import { countInBins } from "@/charts/layout";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Section } from "@/parts/Section";
 import { Loaded } from "@/parts/States";
@@ -11,16 +12,25 @@ import { measureName } from "@/units/text";
 import type { ReportView } from "../search";
 import type { SectionProps } from "../sections";
 
-type MeasureBox = BoxPage["sections"][number]["boxes"][number];
+const BINS = 32;
+
+/** The measures that have a box plot over ranks. */
+export function boxesOf({ tables }: IterationSection): MeasureBox[] {
+  return tables.flatMap(({ measure, unit, values, box }) => {
+    if (!box) return [];
+    const { counts, from, to } = countInBins(values.flat().filter((value) => value !== null), BINS);
+    return [{ measure, unit, box, density: counts, density_from: from, density_to: to }];
+  });
+}
 
 export function SpreadSection({ view }: SectionProps) {
-  const query = useQuery(boxesQuery(view.namespace, view.uid));
-  const ranks = useQuery(ranksQuery(view.namespace, view.uid)).data;
+  const query = useQuery(sliceQuery(view.namespace, view.uid, "iterations"));
+  const ranks = useQuery(sliceQuery(view.namespace, view.uid, "ranks")).data;
   return (
     <Section id="spread" title="Spread over ranks" note="each rank with the median of its iterations" lazyHeight={240}>
       <Loaded query={query} what="box plots">
         {({ sections }) =>
-          sections.length === 0 ? (
+          sections.every(({ ranks: { length } }) => length < 2) ? (
             <p className="quiet">The box plots need two ranks with iterations.</p>
           ) : (
             sections.map((section) => (
@@ -28,7 +38,7 @@ export function SpreadSection({ view }: SectionProps) {
                 key={section.kind}
                 label={`Spread over ${section.kind === "gpu" ? "GPU" : "CPU-only"} ranks`}
                 columns={columns(ranks, view)}
-                rows={section.boxes}
+                rows={boxesOf(section)}
                 rowKey={(row) => row.measure}
                 rowHeight={30}
                 minWidth={860}
@@ -41,7 +51,7 @@ export function SpreadSection({ view }: SectionProps) {
   );
 }
 
-function columns(ranks: RankColumns | undefined, view: ReportView): Column<MeasureBox>[] {
+function columns(ranks: RankSlice | undefined, view: ReportView): Column<MeasureBox>[] {
   const valueOf = (measure: string, rank: number) => {
     const index = ranks?.rank.indexOf(rank) ?? -1;
     return index < 0 ? undefined : ranks?.measures[measure]?.[index];

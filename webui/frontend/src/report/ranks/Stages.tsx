@@ -1,7 +1,7 @@
 // The stages of the training loop by rank, as stacked bars of the main thread's time.
 import { useQuery } from "@tanstack/react-query";
-import type { RankColumns } from "@/api/models";
-import { ranksQuery } from "@/api/queries";
+import type { RankSlice } from "@/api/models";
+import { sliceQuery } from "@/api/queries";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Section } from "@/parts/Section";
 import { Loaded } from "@/parts/States";
@@ -16,12 +16,12 @@ import type { SectionProps } from "../sections";
 const ORDER = ["data_loading", "forward", "loss", "backward", "zero_grad", "optimizer", "host", "other"];
 
 /** The stages that ranks have, in the order of the loop. */
-export function stagesOf(columns: RankColumns): string[] {
+export function stagesOf(columns: RankSlice): string[] {
   return ORDER.filter((stage) => columns.measures[`stage_${stage}`]?.some((value) => value));
 }
 
 export function StagesSection({ view }: SectionProps) {
-  const query = useQuery(ranksQuery(view.namespace, view.uid));
+  const query = useQuery(sliceQuery(view.namespace, view.uid, "ranks"));
   return (
     <Section id="stages" title="Stages" note="time of the main thread, over the recorded iterations" lazyHeight={200}>
       <Loaded query={query} what="stages">
@@ -31,7 +31,7 @@ export function StagesSection({ view }: SectionProps) {
   );
 }
 
-function Body({ columns, view }: { columns: RankColumns; view: ReportView }) {
+function Body({ columns, view }: { columns: RankSlice; view: ReportView }) {
   const stages = stagesOf(columns);
   if (stages.length === 0) return <p className="quiet">No stages: the traces have no iterations with marks of forward, backward or optimizer.</p>;
   const value = (stage: string, row: number) => columns.measures[`stage_${stage}`]?.[row] ?? 0;

@@ -1,8 +1,7 @@
 // Who the others wait for, why, and the potential saving.
 import { useQuery } from "@tanstack/react-query";
-import { Problem } from "@/api/client";
-import type { Straggler, StragglerPage } from "@/api/models";
-import { stragglersQuery } from "@/api/queries";
+import type { Straggler, StragglerSlice } from "@/api/models";
+import { sliceQuery } from "@/api/queries";
 import { ShareBar } from "@/charts/ShareBar";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Name } from "@/parts/Name";
@@ -16,29 +15,35 @@ import type { ReportView } from "../search";
 import type { SectionProps } from "../sections";
 
 export function StragglersSection({ view }: SectionProps) {
-  const query = useQuery({ ...stragglersQuery(view.namespace, view.uid) });
-  const absent = query.error instanceof Problem && query.error.status === 404;
+  const query = useQuery(sliceQuery(view.namespace, view.uid, "stragglers"));
   return (
     <Section id="stragglers" title="Stragglers" lazyHeight={160}>
-      {absent ? (
-        <p className="quiet">This report has no verdict: a verdict needs two ranks that communicate.</p>
-      ) : (
-        <Loaded query={query} what="who is late">
-          {(page) => <Body page={page} view={view} />}
-        </Loaded>
-      )}
+      <Loaded query={query} what="who is late">
+        {(slice) =>
+          slice.found === null ? (
+            <p className="quiet">This report has no verdict: a verdict needs two ranks that communicate.</p>
+          ) : (
+            <Body slice={slice} page={slice.found} view={view} />
+          )
+        }
+      </Loaded>
     </Section>
   );
 }
 
-function Body({ page, view }: { page: StragglerPage; view: ReportView }) {
+function Body({ slice, page, view }: { slice: StragglerSlice; page: NonNullable<StragglerSlice["found"]>; view: ReportView }) {
   const rows = [...page.ranks.map((row) => ({ ...row, named: true })), ...page.order.map((row) => ({ ...row, named: false }))];
   const most = Math.max(1, ...rows.map(({ lateness_ns }) => lateness_ns));
   return (
     <>
       <p>
-        <Name text={`${page.sentence}.`} most={600} />
+        <Name text={`${slice.sentence}.`} most={600} />
       </p>
+      {slice.hosts.map((sentence) => (
+        <p key={sentence}>
+          <Name text={sentence} most={600} />
+        </p>
+      ))}
       {page.order.length > 0 && <p className="quiet">Ranks in grey were replayed too, and are not named.</p>}
       {rows.length > 0 && (
         <DataTable<Straggler & { named: boolean }>
@@ -67,7 +72,13 @@ function Body({ page, view }: { page: StragglerPage; view: ReportView }) {
         {plural(page.operations, "operation")} of {plural(page.iterations.length, "iteration")} replayed
         {page.unmatched > 0 && `, ${plural(page.unmatched, "operation")} without a partner`}
         {page.not_captured.length > 0 && `; ranks not captured: ${page.not_captured.slice(0, 12).join(", ")}`}
+        {slice.cut > 0 && `; ${plural(slice.cut, "rank")} more in report.json`}
       </p>
+      {slice.notes.map((note) => (
+        <p key={note} className="quiet">
+          <Name text={note} most={600} />
+        </p>
+      ))}
     </>
   );
 }

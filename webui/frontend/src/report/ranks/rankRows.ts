@@ -1,5 +1,5 @@
 // The ranks as rows, from the service's columns.
-import type { RankColumns } from "@/api/models";
+import type { RankSlice } from "@/api/models";
 import { partsOf } from "@/theme/classes";
 
 export interface RankRow {
@@ -12,7 +12,7 @@ export interface RankRow {
   span: number;
 }
 
-export function rankRows(columns: RankColumns): RankRow[] {
+export function rankRows(columns: RankSlice): RankRow[] {
   return columns.rank.map((rank, index) => {
     const measure = (name: string) => columns.measures[name]?.[index];
     return {
@@ -27,7 +27,7 @@ export function rankRows(columns: RankColumns): RankRow[] {
 }
 
 /** Ranks in the order that is asked for: by number, or the most of a measure first. */
-export function orderRows(rows: readonly RankRow[], columns: RankColumns, by: string): RankRow[] {
+export function orderRows(rows: readonly RankRow[], columns: RankSlice, by: string): RankRow[] {
   if (by === "rank") return [...rows];
   const values = columns.measures[by];
   if (!values) return [...rows];

@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import type { CommunicationRow } from "@/api/models";
-import { communicationQuery } from "@/api/queries";
+import { sliceQuery } from "@/api/queries";
 import { ShareBar } from "@/charts/ShareBar";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Name } from "@/parts/Name";
@@ -15,7 +15,7 @@ import { sentenceCase } from "@/units/text";
 import type { SectionProps } from "../sections";
 
 export function CommunicationSection({ view }: SectionProps) {
-  const query = useQuery(communicationQuery(view.namespace, view.uid));
+  const query = useQuery(sliceQuery(view.namespace, view.uid, "communication"));
   return (
     <Section id="communication" title="Communication" note="by process group, kind and size; all ranks" lazyHeight={200}>
       <Loaded query={query} what="communication">

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
 import type { KernelPart, KernelSpread as Spread } from "@/api/models";
-import { kernelSpreadQuery, reportQuery } from "@/api/queries";
+import { reportQuery, sliceQuery } from "@/api/queries";
 import { BoxPlot } from "@/charts/BoxPlots";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Name } from "@/parts/Name";
@@ -28,7 +28,7 @@ export function KernelSpread({ view, kernel, sides, sigma }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const cut = kernel.indexOf(" ");
   const [workClass, name] = [kernel.slice(0, cut), kernel.slice(cut + 1)];
-  const query = useQuery(kernelSpreadQuery(view.namespace, view.uid, name, workClass));
+  const query = useQuery(sliceQuery(view.namespace, view.uid, "kernel_spread"));
   const { data: report } = useQuery(reportQuery(view.namespace, view.uid));
   const there = query.data !== undefined;
   useEffect(() => {
@@ -54,7 +54,14 @@ export function KernelSpread({ view, kernel, sides, sigma }: Props) {
         </button>
       </header>
       <Loaded query={query} what="the launches of this kernel" rows={3}>
-        {(spread) => <Parts spread={spread} sides={sides} sigma={sigma} view={view} />}
+        {({ kernels }) => {
+          const spread = kernels.find((one) => one.name === name && one.work_class === workClass);
+          return spread ? (
+            <Parts spread={spread} sides={sides} sigma={sigma} view={view} />
+          ) : (
+            <p className="quiet">It is not among the {plural(kernels.length, "kernel")} with most time, whose launches are kept here.</p>
+          );
+        }}
       </Loaded>
     </div>
   );
@@ -78,11 +85,11 @@ function Parts({ spread, sides, sigma, view }: { spread: Spread } & Omit<Props, 
   );
 }
 
-function explain({ ranks, streams, whole, work_class }: Spread, sides: Sides): string {
+function explain({ ranks, rank_count, streams, whole, work_class }: Spread, sides: Sides): string {
   const compared = work_class === "communication" ? " Communication is not compared: it lasts as long as the slowest rank lets it." : "";
   if (sides === "rank") {
     if (ranks.length === 0) return "No rank has this kernel among its 8 longest.";
-    return `${plural(ranks.length, "rank")} with this kernel among the 8 longest; each rank's mean is compared with the others' means.${compared}`;
+    return `${plural(rank_count, "rank")} with this kernel among the 8 longest${rank_count > ranks.length ? `, here the ${ranks.length} farthest from the others` : ""}; each rank's mean is compared with the others' means.${compared}`;
   }
   if (whole.p25_ns === null) return "This report was made before kernels were kept by stream: analyse the traces again.";
   if (streams.length === 0) return "It ran on one stream.";

@@ -1,8 +1,8 @@
 // Kernels and other device work by name: what takes the time, and what stands out from its like.
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useCallback, useMemo } from "react";
-import type { KernelPage, KernelRow } from "@/api/models";
-import { kernelsQuery } from "@/api/queries";
+import type { KernelRow } from "@/api/models";
+import { sliceQuery } from "@/api/queries";
 import { ShareBar } from "@/charts/ShareBar";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Name } from "@/parts/Name";
@@ -16,6 +16,7 @@ import { KernelSpread } from "./KernelSpread";
 import { COLORS, DEFAULT_SIGMA, formatDeviations, longestDeviation, outlyingRanks, outlyingStreams, type Sides, standsOut } from "./kernelOutliers";
 import type { ReportView } from "../search";
 import type { SectionProps } from "../sections";
+import { findKernels, type KernelTable, kernelTable } from "./kernelRows";
 
 /** What is not listed by name; it has no parts of its own. */
 const OTHER = "(other)";
@@ -25,17 +26,19 @@ const KERNEL_SORTS = /^-?(total|count|mean|max|p99|name)$/;
 export function KernelsSection({ view }: SectionProps) {
   const { search, change } = view;
   const sort = search.sort && KERNEL_SORTS.test(search.sort) ? search.sort : DEFAULT_SORT;
-  const query = useInfiniteQuery(kernelsQuery(view.namespace, view.uid, { rank: search.rank, text: search.kernels, sort, limit: 200 }));
+  const { rank } = search;
+  const query = useQuery(sliceQuery(view.namespace, view.uid, "kernels"));
+  const ofRanks = useQuery({ ...sliceQuery(view.namespace, view.uid, "rank_kernels"), enabled: rank !== undefined });
   const onText = useCallback((text: string) => change({ kernels: text || undefined }), [change]);
   const sigma = search.sigma ?? DEFAULT_SIGMA;
   const sides: Sides = search.by ?? "rank";
   const only = search.outliers === "only";
-  const first = query.data?.pages[0];
+  const table = useMemo(() => query.data && kernelTable(query.data, ofRanks.data, rank), [query.data, ofRanks.data, rank]);
   const rows = useMemo(() => {
-    const all = query.data?.pages.flatMap(({ items }) => items) ?? [];
-    return only ? all.filter((row) => standsOut(row, sigma, sides)) : all;
-  }, [query.data, only, sigma, sides]);
-  const total = first?.total_ns ?? 0;
+    const found = findKernels(table?.rows ?? [], search.kernels ?? "", sort);
+    return only ? found.filter((row) => standsOut(row, sigma, sides)) : found;
+  }, [table, search.kernels, sort, only, sigma, sides]);
+  const total = table?.totalNs ?? 0;
   const { kernel } = search;
   // Rows that stay are not drawn again while nothing of this changes.
   const shown = useMemo(() => columns(total || 1, sigma, sides, kernel, change), [total, sigma, sides, kernel, change]);
@@ -43,7 +46,7 @@ export function KernelsSection({ view }: SectionProps) {
     <Section
       id="kernels"
       title="Kernels"
-      note={first && `${plural(first.total, "name")}, ${first.rank === null ? "all ranks" : `rank ${first.rank} alone`}`}
+      note={table && sayCount(table.rows.length, rank, query.data?.cut ?? 0)}
       lazyHeight={600}
       tools={
         <>
@@ -70,13 +73,19 @@ export function KernelsSection({ view }: SectionProps) {
         </>
       }
     >
-      <Loaded query={{ ...query, data: first }} what="kernels" rows={8}>
-        {(page: KernelPage) => (
+      <Loaded query={rank === undefined || query.data === undefined ? query : { ...ofRanks, data: ofRanks.data && query.data }} what="kernels" rows={8}>
+        {({ asked_classes: asked }) => (
           <>
-            <Classes page={page} />
+            {table && <Classes table={table} />}
+            {asked.length > 0 && (
+              <p className="quiet">
+                Classes as asked: <Name text={asked.join(", ")} most={600} />
+              </p>
+            )}
             {rows.length === 0 ? (
               <Empty title={only ? `No kernel stands out by ${sigma} σ` : search.kernels ? "No kernel has this in its name" : "No device work in these traces"}>
-                {!only && !search.kernels && <p>On CPU-only ranks the time is in operators: see the stages.</p>}
+                {rank !== undefined && !table && <p>This report keeps no kernels of rank {rank} by itself.</p>}
+                {!only && !search.kernels && rank === undefined && <p>On CPU-only ranks the time is in operators: see the stages.</p>}
               </Empty>
             ) : (
               <DataTable<KernelRow>
@@ -86,8 +95,7 @@ export function KernelsSection({ view }: SectionProps) {
                 rowKey={({ statistics }, index) => `${statistics.work_class} ${statistics.name} ${index}`}
                 sort={sort}
                 onSort={(next) => change({ sort: next })}
-                minWidth={1100}
-                onEnd={() => query.hasNextPage && !query.isFetching && void query.fetchNextPage()}
+                minWidth={1210}
               />
             )}
             {search.kernel && <KernelSpread key={search.kernel} view={view} kernel={search.kernel} sides={sides} sigma={sigma} />}
@@ -98,13 +106,18 @@ export function KernelsSection({ view }: SectionProps) {
   );
 }
 
-function Classes({ page }: { page: KernelPage }) {
-  if (page.total_ns === 0) return null;
+function sayCount(names: number, rank: number | undefined, cut: number): string {
+  if (rank !== undefined) return `${plural(names, "name")}, rank ${rank} alone`;
+  return `${plural(names, "name")}, all ranks${cut > 0 ? `; ${plural(cut, "kernel")} with less time in report.json alone` : ""}`;
+}
+
+function Classes({ table }: { table: KernelTable }) {
+  if (table.totalNs === 0) return null;
   return (
     <p className="row">
-      {page.classes.map((work) => (
+      {table.classes.map((work) => (
         <span key={work.work_class}>
-          <span className="dot" style={{ background: `var(${COLORS[work.work_class]})` }} /> {sentenceCase(work.work_class)} {formatShare(work.total_ns / page.total_ns)}{" "}
+          <span className="dot" style={{ background: `var(${COLORS[work.work_class]})` }} /> {sentenceCase(work.work_class)} {formatShare(work.total_ns / table.totalNs)}{" "}
           <span className="quiet">
             {formatDuration(work.total_ns)}, {plural(work.count, "row")}
           </span>
@@ -143,6 +156,7 @@ function columns(whole: number, sigma: number, sides: Sides, chosen: string | un
     { id: "share", header: "Share", width: "112px", numeric: true, cell: ({ statistics }) => <ShareBar share={statistics.total_ns / whole} color={COLORS[statistics.work_class] ?? "--idle"} /> },
     time("total", "Total", (row) => row.statistics.total_ns),
     { id: "count", header: "Launches", width: "96px", numeric: true, sortable: true, cell: ({ statistics }) => formatCount(statistics.count) },
+    { id: "bars", header: "Durations", width: "110px", explanation: "launches by equal factors of time, from the shortest to the longest", cell: ({ bars, statistics: { min_ns: from, max_ns: to } }) => <Bars counts={bars} from={from} to={to} /> },
     time("mean", "Mean", (row) => row.statistics.mean_ns),
     time("p50", "p50", (row) => row.statistics.p50_ns, false),
     time("p99", "p99", (row) => row.statistics.p99_ns),
@@ -193,4 +207,18 @@ function columns(whole: number, sigma: number, sides: Sides, chosen: string | un
               )),
         },
   ];
+}
+
+const [BARS_WIDTH, BARS_HEIGHT] = [96, 20];
+
+function Bars({ counts, from, to }: { counts: readonly number[]; from: number; to: number }) {
+  const most = Math.max(0, ...counts);
+  if (most === 0) return <span className="quiet">–</span>;
+  const width = BARS_WIDTH / counts.length;
+  const path = counts.map((count, bar) => (count > 0 ? `M${bar * width} ${BARS_HEIGHT}v${-Math.max(1, (count / most) * BARS_HEIGHT)}h${width - 0.5}V${BARS_HEIGHT}z` : "")).join("");
+  return (
+    <svg width={BARS_WIDTH} height={BARS_HEIGHT} className="bars" role="img" aria-label={`durations from ${formatDuration(from)} to ${formatDuration(to)}`}>
+      <path d={path} />
+    </svg>
+  );
 }

@@ -1,8 +1,8 @@
 // How each rank's host launched its work, and which operators launch most.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import type { LaunchPage, OperatorLaunches, RankLaunches } from "@/api/models";
-import { launchesQuery } from "@/api/queries";
+import type { LaunchSlice, OperatorLaunches, RankLaunches } from "@/api/models";
+import { sliceQuery } from "@/api/queries";
 import { ShareBar } from "@/charts/ShareBar";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Name } from "@/parts/Name";
@@ -16,7 +16,7 @@ import type { ReportView } from "../search";
 import type { SectionProps } from "../sections";
 
 export function LaunchesSection({ view }: SectionProps) {
-  const query = useQuery(launchesQuery(view.namespace, view.uid));
+  const query = useQuery(sliceQuery(view.namespace, view.uid, "launches"));
   return (
     <Section id="launches" title="Launches" note="how the host launched device work" lazyHeight={300}>
       <Loaded query={query} what="launches">
@@ -38,7 +38,7 @@ type Launches = RankLaunches["launches"];
 type TimeField = "call_p50_ns" | "call_p99_ns" | "delay_p50_ns" | "delay_p99_ns" | "full_queue_ns";
 type SavingField = "graph_saving_ns" | "maximum_shift_ns";
 
-function Body({ page, view }: { page: LaunchPage; view: ReportView }) {
+function Body({ page, view }: { page: LaunchSlice; view: ReportView }) {
   const [sort, setSort] = useState("rank");
   const time = (id: TimeField, header: string, explanation: string): Column<RankLaunches> => ({
     id,

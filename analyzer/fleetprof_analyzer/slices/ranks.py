@@ -10,22 +10,23 @@ from typing import Final, get_args
 from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.report import Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import StageName
+from fleetprof_api.slices.ranks import RankSlice
 
-from fleetprof_webui.models.tables import RankColumns
-from fleetprof_webui.reports.figures import lateness_by_rank
+from fleetprof_analyzer.slices.chosen_ranks import choose_ranks
+from fleetprof_analyzer.slices.figures import lateness_by_rank
 
 Read = Callable[[Rank], int | None]
 
 
-def list_ranks(report: Report) -> RankColumns:
-    """The columns of a report."""
-    ranks = report.ranks
+def make_ranks(report: Report, most: int) -> RankSlice:
+    """The slice, with at most so many ranks."""
+    ranks = choose_ranks(report, most)
     late = lateness_by_rank(report)
     columns = {name: [read(rank) for rank in ranks] for name, _, read in _measures()}
     columns["lateness"] = [late.get(rank.rank) if rank.rank is not None else None for rank in ranks]
     units = {name: unit for name, unit, _ in _measures()} | {"lateness": "ns"}
     shown = {name: column for name, column in columns.items() if any(value is not None for value in column)}
-    return RankColumns(
+    return RankSlice(
         rank=[rank.rank for rank in ranks],
         source=[rank.source for rank in ranks],
         kind=[rank.kind for rank in ranks],
@@ -34,6 +35,7 @@ def list_ranks(report: Report) -> RankColumns:
         iteration_count=[len(rank.iterations) for rank in ranks],
         measures=shown,
         units={name: units[name] for name in shown},
+        cut=len(report.ranks) - len(ranks),
     )
 
 

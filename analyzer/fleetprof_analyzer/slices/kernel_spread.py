@@ -8,16 +8,16 @@ from collections.abc import Iterable, Mapping
 from math import sqrt
 from typing import Final
 
-from fleetprof_analyzer.rank.measures.kernels.distribution import count_in_spans, list_pieces
-from fleetprof_analyzer.rank.measures.kernels.outlier_rule import FEWEST_OTHERS, LEAST_DIFFERENCE
 from fleetprof_api.report.rank_tables import DeviceWorkStatistics
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.report_tables import Histogram, KernelOutlier, KernelStatistics, KernelStream, WorkClassName
+from fleetprof_api.slices.kernels import KernelPart, KernelSpread, KernelSpreadSlice
 
-from fleetprof_webui.models.tables import KernelPart, KernelSpread
-from fleetprof_webui.problems import not_found
+from fleetprof_analyzer.rank.measures.kernels.distribution import count_in_spans, list_pieces
+from fleetprof_analyzer.rank.measures.kernels.outlier_rule import FEWEST_OTHERS, LEAST_DIFFERENCE
 
 _SPANS: Final = 48
+_MOST_RANKS: Final = 256
 _LEAST_DEVIATIONS: Final = 1.0
 
 Kernel = tuple[str, WorkClassName]
@@ -25,16 +25,23 @@ OfRanks = Mapping[int, DeviceWorkStatistics]
 _Part = KernelStatistics | DeviceWorkStatistics | KernelStream
 
 
-def find_spread(report: Report, name: str, work_class: WorkClassName) -> KernelSpread:
-    """The parts of one kernel. Raises RequestRefused for a kernel that the report does not list."""
-    kernel = next((one for one in report.kernels if (one.name, one.work_class) == (name, work_class)), None)
-    if kernel is None:
-        raise not_found("kernel of this name and class in this report", "take both from /kernels of this report")
-    of_ranks = work_by_kernel(report).get((name, work_class), {})
-    compared = {one.rank: one for one in compare_ranks((name, work_class), of_ranks)}
+def make_kernel_spread(report: Report, most: int) -> KernelSpreadSlice:
+    """The slice: the spread of at most so many kernels, those with most time."""
+    by_kernel = work_by_kernel(report)
+    rows = sorted(report.kernels, key=lambda row: -row.total_ns)
+    shown = rows[:most]
+    return KernelSpreadSlice(
+        kernels=[_find_spread(row, by_kernel.get((row.name, row.work_class), {})) for row in shown],
+        cut=len(rows) - len(shown),
+    )
+
+
+def _find_spread(kernel: KernelStatistics, of_ranks: OfRanks) -> KernelSpread:
+    compared = {one.rank: one for one in compare_ranks((kernel.name, kernel.work_class), of_ranks)}
     parts: list[_Part] = [kernel, *of_ranks.values(), *kernel.streams]
     low = min(part.min_ns for part in parts)
     high = max(low + 1, *(part.p99_ns for part in parts))
+    farthest = sorted(of_ranks, key=lambda rank: (-_distance(compared.get(rank)), rank))[:_MOST_RANKS]
     return KernelSpread(
         name=kernel.name,
         work_class=kernel.work_class,
@@ -43,13 +50,19 @@ def find_spread(report: Report, name: str, work_class: WorkClassName) -> KernelS
         whole=_describe(kernel, _density(kernel.histogram, low, high)),
         ranks=[
             _describe(row, _density_of_rank(row, low, high), rank=rank, compared=compared.get(rank))
-            for rank, row in sorted(of_ranks.items())
+            for rank in sorted(farthest)
+            for row in [of_ranks[rank]]
         ],
+        rank_count=len(of_ranks),
         streams=[
             _describe(one, _density(one.histogram, low, high), stream=one.stream, compared=one)
             for one in kernel.streams
         ],
     )
+
+
+def _distance(outlier: KernelOutlier | None) -> int:
+    return 0 if outlier is None else abs(outlier.mean_ns - outlier.others_mean_ns)
 
 
 def work_by_kernel(report: Report) -> dict[Kernel, dict[int, DeviceWorkStatistics]]:
@@ -108,7 +121,6 @@ def _describe(
         count=part.count,
         total_ns=part.total_ns,
         mean_ns=part.mean_ns,
-        deviation_ns=part.deviation_ns,
         min_ns=part.min_ns,
         p25_ns=part.p25_ns,
         p50_ns=part.p50_ns,

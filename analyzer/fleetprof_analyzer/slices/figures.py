@@ -1,4 +1,4 @@
-"""Figures of a report that catalog and pages both show. Pure."""
+"""Figures of a report that several slices hold. Pure."""
 
 from statistics import median_low
 

@@ -1,0 +1,1 @@
+"""The slices of a report: a typed document for each part of its page, bounded in bytes."""

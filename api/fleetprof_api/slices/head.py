@@ -1,0 +1,32 @@
+"""The slice `head`: what lists of reports show and are sorted by."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from fleetprof_api.slices.slice import Ns, Slice
+
+
+class Head(Slice):
+    """The headline figures of a report. Times are sums over the ranks that are measured."""
+
+    rank_count: int
+    kind: Annotated[str, Meta(description='gpu or cpu: the ranks that the figures are of; ""')]
+    gpu: Annotated[str, Meta(description='name of the device; "" on CPU-only ranks')]
+    torch_version: str
+    iteration_ns: Annotated[int | None, Meta(description="median length of an iteration, ns")]
+    span_ns: Annotated[int, Meta(description="sum over ranks; the parts below add up to it, ns")]
+    compute_ns: Ns
+    overlapped_communication_ns: Annotated[int, Meta(description="a part of compute_ns")]
+    exposed_communication_ns: Ns
+    exposed_memory_ns: Ns
+    idle_ns: Ns
+    busy_permille: Annotated[int | None, Meta(description="(span - idle - unrecorded) / span")]
+    exposed_communication_permille: int | None
+    power_mw: Annotated[int | None, Meta(description="mean power of all sampled devices within iterations, mW")]
+    verdict: Annotated[str, Meta(description="`stragglers.verdict` of the report")]
+    stragglers: Annotated[list[int], Meta(description="ranks that are named, at most 8")]
+    gain_permille: Annotated[int, Meta(description="of the iteration, if what is named is mended; thousandths")]
+    top_finding: Annotated[str, Meta(description='kind of the first finding; ""')]
+    sentence: Annotated[str, Meta(description="the report's answer, in one sentence")]
+    hosts: Annotated[list[str], Meta(description="names of the hosts; `cut` counts those that are left out")]
