@@ -36,7 +36,7 @@ class SlowGroup:
 class Links:
     """`ranks` (positions) where slow groups meet; empty where one group alone is slow.
 
-    `judged`: there were sisters.
+    `judged`: there were sisters; `denied`: slow groups that would cost enough are worth nothing in the replay.
     """
 
     slow: list[SlowGroup]
@@ -44,6 +44,7 @@ class Links:
     gain: float
     lateness_ns: int
     judged: bool
+    denied: bool = False
 
 
 def find_slow_links(replay: Replay, role: Int64s) -> Links:
@@ -76,7 +77,10 @@ def find_slow_links(replay: Replay, role: Int64s) -> Links:
     outcome = replay.run([measured, replace(measured, transfer_ns=transfer)])
     gain = float((outcome.total_ns[0] - outcome.total_ns[1]) / max(int(outcome.total_ns[0]), 1))
     if gain < LEAST:
-        return Links([], [], gain, 0, judged)
+        longer_ns = max(
+            sum(replay.transfer_ns[number] - others for _, number, others in deviations[key]) for key in slow
+        )
+        return Links([], [], gain, 0, judged, denied=float(longer_ns) >= LEAST * int(outcome.total_ns[0]))
     groups = [
         SlowGroup(
             members,

@@ -185,6 +185,8 @@ def _decide(agreed: Agreed, missing: list[int]) -> _Decision:
         noise = TooNoisy(len(replay.matched.iterations))
         return _Decision(verdict="undecided", reason=noise, links=links, power=power)
     off = abs(replay.fidelity() - 1)
+    if links.denied and off > FAITHFUL:
+        return _Decision(verdict="undecided", reason=Unfaithful(replay.fidelity()), links=links, power=power)
     if missing:
         if (unseen := _find_unseen(replay, judged, missing)) is not None:
             return _Decision(verdict="undecided", reason=unseen, links=links, power=power)

@@ -60,6 +60,12 @@ def test_a_slow_link_or_a_heavy_stage_hangs_on_no_wait_either(layout: str, kind:
     assert found.gain == pytest.approx(case.gain, abs=GAIN_OFF) or found.approximate
 
 
+def test_slow_transfers_that_a_rough_replay_denies_leave_the_verdict_open() -> None:
+    found = recorded(draw_simulated("pipeline", "slow_link", 740_000), "a tenth of the flows lost")
+    assert (found.verdict, found.ranks) == ("undecided", [])
+    assert found.reason.startswith("the window replayed from the traces is 4.0 % longer than it was")
+
+
 @pytest.mark.parametrize("recorder", UNSEEN)
 def test_where_own_time_and_waiting_cannot_be_told_apart_it_is_said(recorder: str) -> None:
     case = draw_simulated("launch", "slow_host", 510_000)
