@@ -1,7 +1,7 @@
 """Makes the generated files of the contract from their sources; `--check` fails when one is stale.
 
 hub.proto, analyses.proto -> *_pb2.py, *_pb2.pyi, *_pb2_grpc.py, *_pb2_grpc.pyi; report.py, diff.py and slices ->
-schemas/*.v1.schema.json, the second half of docs/tables.md. Run by `make generate`, checked by `make lint`.
+schemas/*.v1.schema.json. Run by `make generate`, checked by `make lint`.
 """
 
 import json
@@ -12,13 +12,10 @@ from pathlib import Path
 
 from fleetprof_api.report import diff, report
 from fleetprof_api.slices import table as slices
-from fleetprof_api.tables import Column, list_tables
 from grpc_tools import protoc
 
 HERE = Path(__file__).parent
 SCRIPTS = Path(sys.executable).parent
-TABLES_PAGE = HERE.parent / "docs" / "tables.md"
-TABLES_MARK = "<!-- From here on made by `make generate` out of the report's types. -->\n"
 
 
 def generate_protocol(out: Path) -> None:
@@ -51,29 +48,11 @@ def generate_schema(out: Path) -> None:
         (out / "schemas" / f"{name}.v1.schema.json").write_text(json.dumps(schema, indent=1) + "\n")
 
 
-def tables_page() -> str:
-    """docs/tables.md: what people wrote of it, and the tables as they are."""
-    parts = [TABLES_PAGE.read_text().partition(TABLES_MARK)[0] + TABLES_MARK]
-    for table in list_tables():
-        path = f" (`{'.'.join(table.path)}`)" if table.path else ""
-        parts.append(f"\n## {table.name}\n\n{table.meaning[0].upper()}{table.meaning[1:]}{path}.\n")
-        parts.append("\n| column | type | unit | meaning |\n|---|---|---|---|\n")
-        parts += [
-            f"| `{c.name}` | {_type(c)} | {c.unit} | {c.meaning.replace('|', chr(92) + '|')} |\n" for c in table.columns
-        ]
-    return "".join(parts)
-
-
-def _type(column: Column) -> str:
-    return "list of " * column.lists + column.type + (", or null" if column.nullable else "")
-
-
 def main() -> None:
     """Generates in place, or compares with what is there."""
     if "--check" not in sys.argv:
         generate_protocol(HERE)
         generate_schema(HERE)
-        TABLES_PAGE.write_text(tables_page())
         return
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "fleetprof_api").mkdir()
@@ -81,8 +60,6 @@ def main() -> None:
         generate_schema(Path(folder))
         fresh = sorted(path for path in Path(folder).rglob("*") if path.is_file())
         stale = [f.name for f in fresh if f.read_bytes() != _committed(HERE / f.relative_to(folder))]
-    if tables_page() != TABLES_PAGE.read_text():
-        stale.append(TABLES_PAGE.name)
     if stale:
         raise SystemExit(f"stale generated files: {', '.join(stale)}; run `make generate` and commit the result")
 

@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "diff": "Compare two captures of a job, before and after a change.",
     "sweep": "Run a training command at several batch sizes, and find the one to take.",
     "whatif": "Predict an iteration under changes: a faster kernel, network or loader, a straggler gone.",
+    "tables": "List the tables of a report and their columns.",
     "catalog": "Maintain the web UI's index of a store.",
     "inject": "Print a manifest with the sidecar in its pods, as the webhook would add it.",
     "doctor": "Find what is wrong with this set-up and say what to do.",
@@ -33,7 +34,7 @@ COMMANDS: Final = {
 }
 _PACKAGES: Final = {
     "fleetprof_cli.commands.local": ("up", "run", "capture", "list", "top", "stacks", "sweep", "demo"),
-    "fleetprof_cli.commands.reports": ("report", "ui", "analyze", "diff", "whatif", "catalog"),
+    "fleetprof_cli.commands.reports": ("report", "ui", "analyze", "diff", "whatif", "tables", "catalog"),
     "fleetprof_cli.commands.installation": ("inject", "doctor", "completion"),
 }
 

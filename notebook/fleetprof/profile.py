@@ -35,12 +35,12 @@ class Profile:
 
     @property
     def findings(self) -> Any:
-        """The findings, the largest gain first: a DataFrame, docs/tables.md#findings."""
+        """The findings, the largest gain first: a DataFrame, docs/tables.md."""
         return self.tables["findings"]
 
     @property
     def stragglers(self) -> Any:
-        """The ranks that the others wait for, in order: a DataFrame, docs/tables.md#stragglers.
+        """The ranks that the others wait for, in order: a DataFrame, docs/tables.md.
 
         Whether there are any, and what else there is, tells `report.stragglers.verdict`.
         """

@@ -8,6 +8,7 @@ import pyarrow.parquet
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.report.report import Rank, Report, TimeBreakdown, write_report
+from fleetprof_api.tables import list_tables
 from fleetprof_cli.local.state import StateDirectory
 from harness.traces.planted.traces import plant
 from msgspec import json
@@ -46,3 +47,19 @@ def test_a_folder_that_cannot_be_written_is_named(
     result = fleetprof("analyze", tmp_path / "rank3.json", "-o", "json", "--tables", tmp_path / "file/below")
     assert result.returncode == 1
     assert f"cannot write to {tmp_path / 'file/below'}: Not a directory" in result.stderr
+
+
+def test_tables_and_columns_are_listed(fleetprof: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    listed = [line.split()[0] for line in fleetprof("tables").stdout.splitlines()]
+    assert listed == [table.name for table in list_tables()]
+    assert fleetprof("tables", "findings").stdout.splitlines()[3].split("  ")[0] == "gain_permille"
+    (one,) = json.decode(fleetprof("tables", "findings", "-o", "json").stdout.encode())
+    assert one["columns"][3] == {
+        "name": "gain_permille",
+        "type": "integer",
+        "unit": "‰",
+        "meaning": "of the time of the devices (or iteration) that could be saved at most",
+    }
+    refused = fleetprof("tables", "nothing")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "no table 'nothing'" in refused.stderr
