@@ -119,7 +119,9 @@ COPY analyzer/fleetprof_analyzer /opt/fleetprof/code/fleetprof_analyzer
 COPY --from=accelerator /accelerator /opt/fleetprof/code/fleetprof_accelerator
 USER 0
 ARG COMMIT=
-RUN sed -i "s/^COMMIT: Final = .*/COMMIT: Final = \"$COMMIT\"/" /opt/fleetprof/code/fleetprof_api/process/version.py \
+RUN test -f /opt/fleetprof/code/fleetprof_analyzer/page/static/report.js \
+    || { echo "the report's page is not built: run \`make webui\` first" >&2; exit 1; }; \
+    sed -i "s/^COMMIT: Final = .*/COMMIT: Final = \"$COMMIT\"/" /opt/fleetprof/code/fleetprof_api/process/version.py \
     && python -m compileall -q /opt/fleetprof/code
 USER 65532:65532
 ENTRYPOINT ["fleetprof-analyzer"]

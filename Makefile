@@ -239,7 +239,7 @@ $(PAGES): $(PACKAGES) $(FRONTEND)/openapi.json $(shell find $(FRONTEND) -path '*
 	$(NPM) run --silent build
 
 clean:  ## Remove what was made in the tree
-	rm -rf $(FRONTEND)/node_modules webui/fleetprof_webui/static
+	rm -rf $(FRONTEND)/node_modules webui/fleetprof_webui/static analyzer/fleetprof_analyzer/page/static
 	rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -38,14 +38,6 @@ def _minutes(nanoseconds: int) -> str:
     return f"{sign}{hours} h {minutes} min" if hours else f"{sign}{minutes} min {seconds} s"
 
 
-def round_duration(nanoseconds: float) -> str:
-    """`250 ms`: a round number of an axis, without trailing zeros."""
-    for size, unit in _UNITS:
-        if abs(nanoseconds) >= size:
-            return f"{nanoseconds / size:.4g} {unit}"
-    return f"{nanoseconds:.4g} ns" if nanoseconds else "0"
-
-
 def size(count: float) -> str:
     """`12.3 MiB`, binary units."""
     return _scaled(count, _SIZES, "byte" if round(count) == 1 else "bytes")
@@ -77,15 +69,6 @@ def amount(value: int, unit: str) -> str:
         if abs(microjoules) >= limit and name != unit:
             return f"{_three_digits(microjoules / limit)} {name}"
     return f"{value} {unit}"
-
-
-def mark(value: float, unit: str) -> str:
-    """`250 MB/s`, `1.5 GiB`: a value of a report's series on an axis, without trailing zeros."""
-    units, smallest = {"bytes": (_SIZES, "bytes"), "bytes/s": (_RATES, "B/s")}.get(unit, ((), unit))
-    for limit, name in units:
-        if abs(value) >= limit:
-            return f"{value / limit:.4g} {name}"
-    return f"{value:g} {smallest}".strip()
 
 
 def share(part: int, whole: int) -> str:

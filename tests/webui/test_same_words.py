@@ -1,6 +1,5 @@
-"""The page, the terminal, report.html and report.json say the same of one report."""
+"""The page, the terminal and report.json say the same of one report."""
 
-import html
 import json
 import re
 
@@ -9,7 +8,6 @@ import pytest
 from fleetprof_analyzer.job.stragglers.judgement.judgement import Judgement
 from fleetprof_analyzer.job.stragglers.judgement.reasons import LateRanks, Nobody, Reason, TooNoisy, Unsure
 from fleetprof_analyzer.slices.writer import encode_slice
-from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_analyzer.words.stragglers import say_stragglers
 from fleetprof_api.report.report import Report, TimeBreakdown, read_report, write_report
@@ -61,7 +59,6 @@ def say_everywhere(report: Report) -> dict[str, str]:
         "page, section": section["sentence"],
         "page, whole": "".join(encode_slice(stored, name).decode() for name in ("overview", "stragglers")),
         "terminal": render_text(report, 400),
-        "report.html": html.unescape(re.sub("<[^>]*>", " ", render_page(report))),
         "report.json": write_report(report).decode(),
     }
     return {place: " ".join(text.split()) for place, text in texts.items()}
@@ -71,7 +68,7 @@ def say_everywhere(report: Report) -> dict[str, str]:
 def test_each_place_says_the_verdict(kind: str) -> None:
     section, sentence = VERDICTS[kind]
     texts = say_everywhere(job(section))
-    for place in ("page, section", "page, whole", "terminal", "report.html"):
+    for place in ("page, section", "page, whole", "terminal"):
         assert sentence in texts[place], place
     assert f'"reason": "{section.reason}"' in texts["report.json"]
     says_nobody = {place for place, text in texts.items() if NOBODY.search(text)}
@@ -86,12 +83,11 @@ def test_each_place_gives_the_same_shares_of_the_time(kind: str) -> None:
     )  # fmt: skip
     report = job(VERDICTS["nobody"][0], time, kind="gpu" if kind == "gpu" else "cpu", idle_ns=None)
     texts = say_everywhere(report)
-    for place in ("terminal", "report.html"):
-        of_parts = re.search(
-            r"compute (21\.3) %.*?(11\.0) %.*?exposed communication (47\.9) %.*?idle (30\.8) %", texts[place]
-        )
-        assert of_parts is not None, place
-        compute, _beside, *others = map(float, of_parts.groups())
-        assert compute + sum(others) == pytest.approx(100)
+    of_parts = re.search(
+        r"compute (21\.3) %.*?(11\.0) %.*?exposed communication (47\.9) %.*?idle (30\.8) %", texts["terminal"]
+    )
+    assert of_parts is not None
+    compute, _beside, *others = map(float, of_parts.groups())
+    assert compute + sum(others) == pytest.approx(100)
     assert '"compute": 213000000, "overlapped_communication": 110000000' in texts["report.json"]
     assert '"compute":213000000,"overlapped_communication":110000000' in texts["page, whole"]

@@ -33,11 +33,11 @@ from fleetprof_analyzer.capture.folder import (
 from fleetprof_analyzer.capture.memory import free_share
 from fleetprof_analyzer.capture.timeline_files import write_overview
 from fleetprof_analyzer.capture.workers import work_in_processes
+from fleetprof_analyzer.page.page import render_page
 from fleetprof_analyzer.pyramid.writer import MOST_FILE_BYTES
 from fleetprof_analyzer.rank.identity import tell_jobs_apart
 from fleetprof_analyzer.rank.summary import RankSummary, merge
 from fleetprof_analyzer.slices.stored_report import put_report
-from fleetprof_analyzer.views.page.page import render_page
 
 NAMESPACE: Final = "opened"
 _NAME: Final = re.compile(r"[^A-Za-z0-9]+")

@@ -1,6 +1,6 @@
 """The door for the sidecar: a rank's summary made where its trace was taken, from two files.
 
-Guarantees: the same code, and so the same summary, as in the analyzer's Job; imports neither boto3 nor jinja2; reads
+Guarantees: the same code, and so the same summary, as in the analyzer's Job; imports no boto3; reads
 within `memory_bytes`; what is wrong with the trace stands in the summary.
 """
 

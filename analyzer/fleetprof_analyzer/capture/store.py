@@ -27,13 +27,13 @@ from fleetprof_analyzer.capture.stored_capture import (
     read_samples,
 )
 from fleetprof_analyzer.capture.timeline_files import RankTimeline, write_overview
+from fleetprof_analyzer.page.page import render_page
 from fleetprof_analyzer.rank.communication.operations import MOST_OPERATIONS_BYTES
 from fleetprof_analyzer.rank.stored_summary import MOST_BYTES, Unusable, pack_summary, unpack_summary
 from fleetprof_analyzer.rank.summary import RankSummary, TraceFindings, merge
 from fleetprof_analyzer.slices.stored_report import put_report
 from fleetprof_analyzer.trace.limits import TraceLimits
 from fleetprof_analyzer.trace.problems import ProblemKind, Problems
-from fleetprof_analyzer.views.page.page import render_page
 
 _TRIES: Final = 3
 _READERS: Final = 16

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
+from fleetprof_api.process.foreign_json import pass_door
 from fleetprof_api.report.report import Report
 from fleetprof_api.slices.slice import Slice
 from fleetprof_api.slices.table import SLICES
@@ -48,7 +49,7 @@ def encode_slice(report: Report, name: str) -> bytes:
     kind = SLICES[name]
     most = kind.most_rows
     while True:
-        data = msgspec.json.encode(MAKERS[name](report, most))
+        data = pass_door(msgspec.json.encode(MAKERS[name](report, most)))
         if len(data) <= kind.most_bytes:
             return data
         if not most:

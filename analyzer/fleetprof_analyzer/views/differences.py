@@ -1,6 +1,6 @@
-"""Differences between ranks, in words and as small box plots; the same for terminal and page.
+"""Differences between ranks in words, for a terminal.
 
-Guarantees: shows what passes a threshold only, and no verdict; each drawing has its numbers beside it.
+Guarantees: shows what passes a threshold only, and no verdict.
 """
 
 from collections.abc import Sequence
@@ -8,15 +8,11 @@ from typing import Final
 
 from fleetprof_api.quantities import amount
 from fleetprof_api.report.heterogeneity import Box, Heterogeneity, RankTable
-from markupsafe import Markup
 
 from fleetprof_analyzer.rank.iteration_measures import IDLE, STAGE
-from fleetprof_analyzer.views import svg
 
 _WORTH_PERMILLE: Final = 20
 _MOST_RANKS: Final = 6
-_WIDTH: Final = 240
-_HEIGHT: Final = 22
 
 
 def measure_words(measure: str) -> str:
@@ -59,23 +55,3 @@ def list_differences(sections: Sequence[Heterogeneity]) -> list[str]:
             numbers = f"  {measure_words(table.measure):<24} {middle:>10}  [{low}, {high}]"
             lines.append(f"{numbers}  apart: {outside_words(box)}")
     return ["Where ranks differ (median over ranks, middle half; no verdict)", *lines] if lines else []
-
-
-def box_chart(table: RankTable, box: Box) -> Markup:
-    """A box plot from the smallest to the largest rank."""
-    scale = (_WIDTH - 12) / max(1, box.max - box.min)
-
-    def x(value: int) -> float:
-        return 6 + (value - box.min) * scale
-
-    middle = _HEIGHT / 2
-    drawn = [
-        svg.line(x(box.low_whisker), middle, x(box.high_whisker), middle, "whisker"),
-        svg.rectangle(x(box.q1), 4, max(2.0, x(box.q3) - x(box.q1)), _HEIGHT - 8, "mark"),
-        svg.line(x(box.median), 2, x(box.median), _HEIGHT - 2, "whisker"),
-    ]
-    for value in (box.min, box.max):
-        if not box.low_whisker <= value <= box.high_whisker:
-            drawn.append(svg.circle(x(value), middle, 3.5, "mark", amount(value, table.unit)))
-    low, high = amount(box.min, table.unit), amount(box.max, table.unit)
-    return svg.chart(_WIDTH, _HEIGHT, f"{measure_words(table.measure)} over ranks, {low} to {high}", *drawn)

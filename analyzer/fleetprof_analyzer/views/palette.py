@@ -1,4 +1,4 @@
-"""The colors of reports: of the web UI's pages (webui/generate.py writes its style sheet) and of report.html.
+"""The colors of reports' pages; webui/generate.py writes their style sheet.
 
 Guarantees: each class of time has 3:1 against the background in both themes (WCAG 1.4.11), each text 4.5:1.
 """
@@ -55,22 +55,6 @@ def contrast(one: str, other: str) -> float:
     """The contrast of two colors as WCAG 2 defines it, from 1 to 21."""
     light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
-
-
-def readable_on(color: str) -> str:
-    """Black or white, whichever contrasts more."""
-    return max("#000000", "#ffffff", key=lambda text: contrast(text, color))
-
-
-def style_report() -> str:
-    """The properties of report.html: every color, and what is read on a class of time, in both themes."""
-    light = "".join(f" --{one.name}: {one.light};" for one in PALETTE)
-    dark = "".join(f" --{one.name}: {one.dark};" for one in PALETTE)
-    light += "".join(f" --on-{one.name}: {readable_on(one.light)};" for one in CLASSES)
-    dark += "".join(f" --on-{one.name}: {readable_on(one.dark)};" for one in CLASSES)
-    return (
-        f":root {{ color-scheme: light dark;{light} }}\n@media (prefers-color-scheme: dark) {{ :root {{{dark} }} }}\n"
-    )
 
 
 def style_pages() -> str:

@@ -5,7 +5,7 @@ Guarantees: only traces that are in the folder are linked; where report.json can
 
 from pathlib import Path
 
-from fleetprof_analyzer.views.page.page import render_page
+from fleetprof_analyzer.page.page import render_page
 from fleetprof_api.report.report import UnreadableReport, read_report
 
 

@@ -20,12 +20,12 @@ from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.summary import RankSummary, merge
 from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_analyzer.trace.trace import Trace
-from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api import keys
 from fleetprof_api.report.report import Report, read_report, write_report
 from fleetprof_api.samples import RankSamples
 from harness.memory_store import MemoryStore
+from harness.reports.page_text import page_text
 from harness.traces.kept_traces import traces_in
 from harness.traces.planted.ranks import PlantedRank, write_ranks
 from harness.traces.planted.traces import plant_capture
@@ -73,7 +73,7 @@ def make_summaries() -> list[RankSummary]:
 def render(report: Report) -> None:
     assert read_report(write_report(report)) == report
     assert "analyzer_fault" in render_text(report)
-    assert "analyzer_fault" in render_page(report)
+    assert "analyzer_fault" in page_text(report)
 
 
 def fail(error: BaseException) -> Callable[..., None]:

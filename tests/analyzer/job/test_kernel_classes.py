@@ -15,13 +15,13 @@ from fleetprof_analyzer.capture.request_info import asked_kernel_classes, read_r
 from fleetprof_analyzer.capture.store import analyze_capture, merge_capture, summarise_ranks
 from fleetprof_analyzer.rank.stored_summary import unpack_summary
 from fleetprof_analyzer.trace.classes import WorkClass, classify_kernel
-from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api import keys
 from fleetprof_api.kernel_class import KernelClass, contains, find_class, read_kernel_classes
 from fleetprof_api.report.report import Rank, Report
 from fleetprof_api.request import InvalidRequest, load_kernel_classes
 from harness.memory_store import MemoryStore
+from harness.reports.page_text import page_text
 from harness.traces.planted.traces import plant_capture
 from hypothesis import given
 from hypothesis import strategies as st
@@ -150,7 +150,7 @@ def test_classes_count_in_every_measure_and_a_copy_stays_a_copy(tmp_path: Path) 
     assert report.asked_kernel_classes == [REDUCE, TILES]
     assert [row.kind for row in report.communication] == ["reduce"]  # by its name
     assert "my_reduce is communication, quantize_*_tiles is memory" in render_text(report, 120)
-    assert "my_reduce is communication, quantize_*_tiles is memory." in render_page(report)
+    assert '["my_reduce is communication","quantize_*_tiles is memory"]' in page_text(report)
 
 
 def ask(store: MemoryStore, uid: str, classes: list[dict[str, str]]) -> None:

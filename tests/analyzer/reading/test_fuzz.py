@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from fleetprof_analyzer.assembly.report import assemble
 from fleetprof_analyzer.capture.folder import summarise_file
+from fleetprof_analyzer.page.page import render_page
 from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.stored_summary import pack_summary, unpack_summary
 from fleetprof_analyzer.rank.summary import merge
 from fleetprof_analyzer.trace.problems import ProblemKind, Problems
-from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api.report.report import json_schema, read_report, write_report
 from harness.reference.mutated_traces import mutate

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 from fleetprof_analyzer.capture.store import analyze_capture, merge_capture, summarise_ranks
-from fleetprof_analyzer.views.page.links import fetch_command
-from fleetprof_analyzer.views.page.page import render_page
+from fleetprof_analyzer.page.links import fetch_command, perfetto_command, trace_address
+from fleetprof_analyzer.page.page import render_page
 from fleetprof_api import keys
-from fleetprof_api.report.report import RequestInfo
+from fleetprof_api.report.report import Report, RequestInfo
 from fleetprof_store.base import Store
 from fleetprof_store.directory import DirectoryStore
 from harness.memory_store import MemoryStore
-from harness.reference.written_reports import job
+from harness.reference.written_reports import LOADING, job, late
 from harness.traces.planted.traces import plant_capture
 
 IN_KUBERNETES = RequestInfo(uid="u-1", name="look", namespace="team-a")
@@ -25,7 +25,12 @@ def links_of(page: str) -> list[str]:
 
 
 def page_of(store: Store, uid: str) -> str:
-    return store.get(keys.report_page_key("default", uid)).decode()
+    return without_script(store.get(keys.report_page_key("default", uid)).decode())
+
+
+def without_script(page: str) -> str:
+    """All that is before the slices and the script."""
+    return page.partition("<script")[0]
 
 
 def test_in_a_folder_the_stored_page_links_what_lies_beside_it(tmp_path: Path) -> None:
@@ -94,5 +99,37 @@ def test_the_command_that_fetches_the_traces(
 ) -> None:
     report = job(request=request_)
     assert fetch_command(report, traces, kept) == command
-    page = html.unescape(render_page(report, traces, kept=kept))
+    page = html.unescape(without_script(render_page(report, traces, kept=kept)))
     assert (f"<code>{command}</code>" in page) == bool(command)
+
+
+@pytest.mark.parametrize(
+    ("source", "traces", "address"),
+    [
+        ("ranks/0/trace.json.gz", "", "./ranks/0/trace.json.gz"),
+        ("a b<c>.json", "up/x", "./up/x/a%20b%3Cc%3E.json"),
+        ("ranks/0/trace.json.gz", None, ""),
+        ("../../etc/passwd.json", "", ""),
+        ("/etc/x.json", "", ""),
+        ("javascript:alert(1)", "", ""),
+        ("summary", "", ""),
+    ],
+)
+def test_a_trace_is_linked_where_it_lies_beside_the_page(source: str, traces: str | None, address: str) -> None:
+    assert trace_address(source, traces) == address
+
+
+@pytest.mark.parametrize(
+    ("request_", "command"),
+    [
+        (None, "fleetprof analyze FOLDER --trace-window worst --ranks 0,1,2,3"),
+        (RequestInfo(uid="u-1", namespace="local"), "fleetprof report u-1 --trace-window worst --ranks 0,1,2,3"),
+        (
+            RequestInfo(uid="u-1", name="look; rm", namespace="team-a"),
+            "kubectl fleetprof report 'look; rm' -n team-a --trace-window worst --ranks 0,1,2,3",
+        ),
+    ],
+)
+def test_the_command_for_perfetto(request_: RequestInfo | None, command: str) -> None:
+    assert perfetto_command(job(late(LOADING), request=request_)) == command
+    assert perfetto_command(Report(request=request_)) == ""

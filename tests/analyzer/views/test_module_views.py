@@ -1,11 +1,13 @@
 """The tree of modules in a terminal and on the page."""
 
-import re
-
-from fleetprof_analyzer.views.page.page import render_page
+import msgspec
+import pytest
+from fleetprof_analyzer.slices.writer import encode_slice
 from fleetprof_analyzer.views.terminal.modules import cut_modules, render_modules
 from fleetprof_api.report.module_tree import HeldBytes, ModuleNode, ModuleTimes, ModuleTree
 from fleetprof_api.report.report import Report
+from fleetprof_api.slices.table import SLICES
+from fleetprof_api.slices.tables import ModuleSlice
 
 MS = 1_000_000
 
@@ -60,13 +62,17 @@ def test_fewer_levels_are_said_and_lines_are_no_longer_than_the_terminal() -> No
     assert max(map(len, render_modules(TREE, 60).splitlines())) <= 60
 
 
-def test_the_page_has_each_module_in_the_module_that_calls_it_and_the_largest_in_a_table() -> None:
-    page = render_page(Report(module_tree=TREE))
-    assert 'id="modules"' in page
-    boxes = re.findall(r'<rect x="([\d.]+)" y="(\d+)" width="([\d.]+)"[^>]*class="compute"[^>]*><title>([^:]*):', page)
-    assert [(float(x), int(y) // 24, round(float(width)), name) for x, y, width, name in boxes] == [
-        (0, 0, 799, "Net"), (0, 1, 299, "Net.blocks.0"), (0, 2, 129, "Net.blocks.0.up"), (300, 1, 9, "Net.wait�[31m"),
-    ]  # fmt: skip
-    assert "train.py:14" in page
-    assert "Of it in modules 80.0 %" in page
-    assert 'id="modules"' not in render_page(Report())
+def test_the_page_has_the_tree_with_its_sentences() -> None:
+    slice_ = msgspec.json.decode(encode_slice(Report(module_tree=TREE), "modules"), type=ModuleSlice)
+    assert slice_.tree is not None
+    assert [one.depth for one in slice_.tree.nodes] == [0, 1, 2, 1]
+    assert slice_.title == "Modules of one iteration of 120 ms (operators 100 ms)"
+    assert "Of it in modules 80.0 %" in slice_.remarks[0]
+    assert b'"tree":null' in encode_slice(Report(), "modules")
+
+
+def test_where_modules_are_too_many_the_deepest_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SLICES, "modules", SLICES["modules"]._replace(most_rows=3))
+    slice_ = msgspec.json.decode(encode_slice(Report(module_tree=TREE), "modules"), type=ModuleSlice)
+    assert slice_.tree is not None
+    assert ([one.depth for one in slice_.tree.nodes], slice_.cut) == ([0, 1, 1], 1)

@@ -10,12 +10,14 @@ import msgspec
 import pytest
 from fleetprof_analyzer.capture.store import analyze_capture
 from fleetprof_analyzer.findings.exposed_communication import say_bubbles
-from fleetprof_analyzer.views.page.page import render_page
+from fleetprof_analyzer.page.page import render_page
+from fleetprof_analyzer.views.answer.headline import describe
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason, RecordingCost
 from fleetprof_api.report.report import Problem, Report
 from fleetprof_api.report.stragglers import PipelineBubbles, Stragglers
 from harness.memory_store import MemoryStore
+from harness.reports.page_text import page_text
 from harness.traces.planted.traces import plant_capture
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\x1b[31m\u202e{{ 7*7 }}"
@@ -59,7 +61,7 @@ def test_what_a_pipeline_waits_by_its_schedule_is_said(report: Report) -> None:
     shown = msgspec.structs.replace(report, stragglers=Stragglers(verdict="nobody", pipeline=pipeline))
     sentence = f"B{say_bubbles(pipeline)[1:]}."
     assert sentence in " ".join(render_text(shown, 400).split())
-    assert sentence in html.unescape(render_page(shown))
+    assert sentence in page_text(shown)
 
 
 class Page(HTMLParser):
@@ -83,9 +85,10 @@ class Page(HTMLParser):
         assert self._open.pop() == tag
 
 
-def test_the_page_runs_nothing_and_fetches_nothing(hostile: Report) -> None:
-    page = Page(render_page(hostile, traces=""))
-    assert {tag for tag, _ in page.tags}.isdisjoint({"script", "img", "link", "iframe", "object", "form", "base"})
+def test_the_page_runs_its_own_script_alone_and_fetches_nothing(hostile: Report) -> None:
+    text = render_page(hostile, traces="")
+    page = Page(text)
+    assert {tag for tag, _ in page.tags}.isdisjoint({"img", "link", "iframe", "object", "form", "base"})
     for tag, attributes in page.tags:
         for name, value in attributes.items():
             assert not name.startswith("on")
@@ -93,22 +96,18 @@ def test_the_page_runs_nothing_and_fetches_nothing(hostile: Report) -> None:
             # A link leads to a trace beside the page, and nowhere else.
             assert name != "href" or (tag == "a" and (value or "").startswith("./") and ".." not in (value or ""))
             assert "://" not in (value or "")
+    scripts = re.findall(r"<script([^>]*)>(.*?)</script>", text, re.DOTALL)
+    (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    assert [attributes for attributes, _ in scripts if "application/gzip" not in attributes] == [""]
+    hashes = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in (scripts[-1][1], style)]
     policy = next(
         a["content"] for t, a in page.tags if t == "meta" and a.get("http-equiv") == "Content-Security-Policy"
     )
     assert policy is not None
-    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert policy.startswith(f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; ")
     assert "unsafe" not in policy
-
-
-def test_the_policy_allows_exactly_this_style_sheet(report: Report) -> None:
-    text = render_page(report)
-    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)
-    assert style is not None
-    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
-    assert f"'sha256-{digest}'" in html.unescape(text)
-    assert "@import" not in style[1]
-    assert re.findall(r"url\(([^)]*)\)", style[1]) == ["#hatch"]
+    assert "@import" not in style
+    assert "url(" not in style
 
 
 MIB = 1 << 20
@@ -132,7 +131,7 @@ def test_what_the_recording_took_of_memory_stands_beside_its_cost_in_time(report
     shown = msgspec.structs.replace(report, ledger=lines)
     if not with_times:
         shown = msgspec.structs.replace(shown, capture_cost=None)
-    text, page = render_text(shown, width=160), html.unescape(render_page(shown))
+    text, page = render_text(shown, width=160), page_text(shown)
     for part in (
         "+160 MiB",
         "rank 1: from 700 MiB to 860 MiB, for 75,450 events; 2 ranks measured",
@@ -143,12 +142,11 @@ def test_what_the_recording_took_of_memory_stands_beside_its_cost_in_time(report
         assert part in page
     Page(render_page(shown))
     assert "Memory of the recording" not in render_text(report, width=160)
-    assert "memory at its peak" not in render_page(report)
+    assert '"recording":null' in page_text(report)
 
 
 def test_hostile_names_are_shown_as_text(hostile: Report) -> None:
-    text = render_page(hostile)
-    assert "<script" not in text
+    text = render_page(hostile).partition("<script")[0]
     assert "<img" not in text
     assert "&lt;script&gt;" in text
     assert "{{ 7*7 }}" in text
@@ -157,21 +155,13 @@ def test_hostile_names_are_shown_as_text(hostile: Report) -> None:
 
 
 def test_the_page_says_what_the_report_says(report: Report) -> None:
-    text = render_page(report)
-    for phrase in ("llama-look", "Job/llama", "ProcessExited", "from step 412", "Where the GPU time went",
-                 "What the capture cost", "Ledger", "exposed communication"):  # fmt: skip
-        assert phrase in text
+    for phrase in ("llama-look", "Job/llama", "ProcessExited", "exposed_communication"):
+        assert phrase in page_text(report)
+    text = html.unescape(render_page(report).partition("<script")[0])
+    assert "llama-look" in text
+    assert describe(report).answer.sentence in text
     for rank in report.ranks:
         assert rank.source in text
-
-
-def test_every_drawing_has_words_and_numbers_beside_it(report: Report) -> None:
-    page = Page(render_page(report))
-    drawings = [attributes for tag, attributes in page.tags if tag == "svg" and attributes.get("role") == "img"]
-    assert len(drawings) >= 6
-    assert render_page(report).count('role="img"') == len(
-        re.findall(r'role="img"[^>]*><title>[^<]{10,}', render_page(report))
-    )
 
 
 def test_the_same_report_gives_the_same_page(report: Report) -> None:
@@ -187,7 +177,7 @@ def test_any_number_of_ranks(ranks: int) -> None:
         start=msgspec.structs.replace(one.start, ranks=one.start.ranks * ranks, spread_ns=0),
     )
     Page(render_page(many))
-    assert len(render_page(many)) < 400_000 + 6_000 * ranks
+    assert len(render_page(many)) - len(render_page(Report())) < 20_000 + 1_000 * ranks
     assert "rank" in render_text(many)
 
 

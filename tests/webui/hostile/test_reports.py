@@ -11,13 +11,13 @@ import msgspec
 import pytest
 from fleetprof_analyzer.assembly.bounds import bound_report
 from fleetprof_analyzer.assembly.report import assemble
+from fleetprof_analyzer.page.page import render_page
 from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.stored_summary import Unusable, pack_summary, unpack_summary
 from fleetprof_analyzer.rank.summary import RankSummary, merge, summarise
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.slices.writer import write_slices
 from fleetprof_analyzer.trace.problems import ProblemKind, Problems
-from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api.report.report import (
     MOST_REPORT_BYTES,

@@ -28,7 +28,7 @@ _PIECE_BYTES: Final = 1 << 20
 _RANGE: Final = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 REVALIDATE: Final = "private, no-cache"
 _FOR_EVER: Final = "private, max-age=31536000, immutable"
-# The report's page is self-contained: its style is inside, and it has no script.
+# The report's file holds its style. Its script does not run here: whoever wrote the object would run it as the service.
 _PAGE_POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; sandbox allow-popups allow-top-navigation-by-user-activation"

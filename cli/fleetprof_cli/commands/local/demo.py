@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 import click
-from fleetprof_analyzer.views.page.page import render_page
+from fleetprof_analyzer.page.page import render_page
 from fleetprof_analyzer.words.verdict_reasons import MOST_ITERATIONS, round_iterations
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb

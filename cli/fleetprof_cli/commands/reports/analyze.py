@@ -15,8 +15,8 @@ from typing import Any, Final
 import click
 from fleetprof_analyzer.capture.folder import NothingToAnalyze, SeveralJobs, analyze_directory
 from fleetprof_analyzer.capture.memory import keep_freed_memory
+from fleetprof_analyzer.page.page import render_page
 from fleetprof_analyzer.timeline.trace_window import cut_directory
-from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api.kernel_class import KernelClass
 from fleetprof_api.report.report import Report, write_report

@@ -1,5 +1,6 @@
-"""Distributions as drawings: every duration in one bar, equal factors of time, numbers beside them."""
+"""Distributions as bars: every duration in one bar, equal factors of time."""
 
+import msgspec
 import numpy as np
 import pytest
 from fleetprof_analyzer.rank.measures.kernels.distribution import (
@@ -9,11 +10,12 @@ from fleetprof_analyzer.rank.measures.kernels.distribution import (
     to_density,
     to_histogram,
 )
-from fleetprof_analyzer.views.page.distributions import count_bars, histogram_chart
-from fleetprof_analyzer.views.page.page import render_page
+from fleetprof_analyzer.slices.distributions import count_bars
+from fleetprof_analyzer.slices.writer import encode_slice
 from fleetprof_api.report.rank_tables import DeviceWorkStatistics
 from fleetprof_api.report.report import Rank, Report, TimeBreakdown
-from fleetprof_api.report.report_tables import Histogram, KernelStatistics
+from fleetprof_api.report.report_tables import Histogram
+from fleetprof_api.slices.kernels import RankKernelSlice
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,19 +69,6 @@ def test_spans_hold_what_the_buckets_of_a_report_hold(durations: list[int], span
     assert sum(found) == pytest.approx(len(durations))
 
 
-def kernel(name: str, histogram: Histogram) -> KernelStatistics:
-    return KernelStatistics(name=name, work_class="compute", ranks=1, histogram=histogram, streams=[], **NUMBERS)
-
-
-def test_kernels_are_drawn_beside_their_numbers() -> None:
-    drawn = histogram_chart(kernel("gemm", Histogram(from_ns=[1, 5], counts=[2, 1])))
-    assert drawn.count("<rect") == 2
-    assert "3 durations from 1 ns to 5 ns" in drawn
-    assert histogram_chart(kernel("gemm", Histogram())).count("<rect") == 0
-    page = render_page(Report(kernels=[kernel("gemm", Histogram(from_ns=[1], counts=[3]))]))
-    assert ">Spread<" in page
-
-
 def test_each_ranks_longest_kernels_stand_beside_each_other() -> None:
     work = [
         DeviceWorkStatistics(name=name, work_class="compute", density=[], **NUMBERS)
@@ -89,9 +78,7 @@ def test_each_ranks_longest_kernels_stand_beside_each_other() -> None:
         Rank(rank=number, source="t", kind="gpu", time_basis="device", time_ns=TimeBreakdown(), device_work=work)
         for number in (0, 1)
     ]
-    report = Report(ranks=ranks, kernels=[kernel("gemm", Histogram())])
-    page = render_page(report)
-    assert page.count('<td class="left">gemm</td>') == 2
-    assert page.count('<td class="left">b</td>') == 2
-    assert '<td class="left">c</td>' not in page
-    assert "The longest kernels of each rank" not in render_page(Report(ranks=ranks[:1], kernels=report.kernels))
+    slice_ = msgspec.json.decode(encode_slice(Report(ranks=ranks), "rank_kernels"), type=RankKernelSlice)
+    assert [(one.rank, [row.name for row in one.work]) for one in slice_.ranks] == [
+        (number, ["(all)", "gemm", "a", "b", "c"]) for number in (0, 1)
+    ]

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api.report.report import Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import Silence, Stages, StageTime
+from harness.reports.page_text import page_text
 from harness.traces.planted.loop import MAIN, measure, read, row, times
 
 GLOO = 3
@@ -286,6 +286,6 @@ def test_page_and_terminal_say_what_the_hosts_stage_is() -> None:
     report = Report(
         ranks=[Rank(rank=0, source="t", kind="cpu", time_basis="host", time_ns=TimeBreakdown(), stages=stages)]
     )
-    for shown in (render_text(report, width=160), render_page(report)):
+    for shown in (render_text(report, width=160), page_text(report)):
         assert shown.index("zero grad") < shown.index("host, between stages")
         assert "between aten::item and aten::randn" in shown

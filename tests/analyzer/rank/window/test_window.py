@@ -1,9 +1,9 @@
 """The window is what was recorded: what was not is no idle time, and is said with its reason."""
 
 import pytest
-from fleetprof_analyzer.views.page.page import render_page
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api.report.report import Report, TimeBreakdown
+from harness.reports.page_text import page_text
 from harness.traces.planted.windows import BEGIN, STEP, Events, kernel, launch, report_of, row, steps
 
 MS = 1_000_000
@@ -94,7 +94,7 @@ def test_what_lies_between_two_cycles_of_the_profiler_is_no_idle_time(pause_ms: 
     assert adds_up(report)
     words = "nothing of host and devices was recorded, as between two cycles of the profiler"
     assert words in " ".join(render_text(report).split())
-    assert words in render_page(report)
+    assert words in page_text(report)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_launches_whose_work_is_missing_are_no_idle_time(name: str) -> None:
     assert "84.2 % of the GPU's time was not recorded: work that was launched is not in the trace" in text.replace(
         "\n", " "
     )
-    assert "not recorded" in render_page(report)
+    assert "not recorded" in page_text(report)
 
 
 @pytest.mark.parametrize(("name", "missing"), [("cudaGraphLaunch", 1), ("cudaLaunchKernel", 0)])

@@ -1,7 +1,11 @@
 // Everything that pages read, by address. A report never changes once it is there; lists and requests do.
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { ALONE, type Beside, readInside } from "./alone";
 import { address, getJson, path, type Params } from "./client";
 import type * as models from "./models";
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
 
 const LIVE_MS = 10_000;
 
@@ -74,7 +78,7 @@ export const stacksQuery = (namespace: string, uid: string) =>
   });
 
 const readSlice = <Name extends keyof models.Slices>(namespace: string, uid: string, name: Name, signal?: AbortSignal) =>
-  getJson<models.Slices[Name]>(path("reports", namespace, uid, "slices", name), signal);
+  ALONE ? readInside<models.Slices[Name]>(name) : getJson<models.Slices[Name]>(path("reports", namespace, uid, "slices", name), signal);
 
 /** One slice of a report. */
 export const sliceQuery = <Name extends keyof models.Slices>(namespace: string, uid: string, name: Name) =>
@@ -84,11 +88,15 @@ export const sliceQuery = <Name extends keyof models.Slices>(namespace: string, 
     staleTime: 60_000,
   });
 
+const NO_FILES: Schemas["ReportFiles"] = { namespace: "", uid: "", files: [], has_timeline: false, has_tables: false };
+
+export const besideQuery = queryOptions({ queryKey: ["beside"], queryFn: () => readInside<Beside>("beside") });
+
 export const reportQuery = (namespace: string, uid: string) =>
   queryOptions({
     queryKey: ["report", namespace, uid],
     queryFn: async ({ signal }): Promise<models.ReportPage> => {
-      const files = getJson<Omit<models.ReportPage, keyof models.Slices["overview"]>>(path("reports", namespace, uid), signal);
+      const files = ALONE ? NO_FILES : getJson<Schemas["ReportFiles"]>(path("reports", namespace, uid), signal);
       const [there, overview] = await Promise.all([files, readSlice(namespace, uid, "overview", signal)]);
       return { ...overview, ...there };
     },

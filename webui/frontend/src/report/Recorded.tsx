@@ -1,5 +1,7 @@
 // What was recorded, what was not, and what was repaired while reading: how far the figures above can be trusted.
 import { Link } from "@tanstack/react-router";
+import { ALONE } from "@/api/alone";
+import type { ReportPage } from "@/api/models";
 import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
 import { REASONS_PAGE } from "@/requests/ledgerStates";
@@ -8,6 +10,8 @@ import { formatDuration } from "@/units/durations";
 import { formatBytes, formatCount, plural } from "@/units/quantities";
 import { sentenceCase } from "@/units/text";
 import type { SectionProps } from "./sections";
+
+const sayUploaded = ({ uploaded, targeted }: NonNullable<ReportPage["ledger"]>) => `${formatCount(uploaded)} of ${plural(targeted, "rank")} uploaded`;
 
 export function Recorded({ report }: SectionProps) {
   const { facts, ledger, request, problems } = report;
@@ -39,9 +43,13 @@ export function Recorded({ report }: SectionProps) {
       </dl>
       {ledger && (
         <p>
-          <Link to="/requests/$namespace/$uid" params={{ namespace: report.namespace, uid: report.uid }} hash="ledger">
-            {formatCount(ledger.uploaded)} of {plural(ledger.targeted, "rank")} uploaded
-          </Link>
+          {ALONE ? (
+            <span>{sayUploaded(ledger)}</span>
+          ) : (
+            <Link to="/requests/$namespace/$uid" params={{ namespace: report.namespace, uid: report.uid }} hash="ledger">
+              {sayUploaded(ledger)}
+            </Link>
+          )}
           {ledger.failed > 0 && <span className="bad"> · {formatCount(ledger.failed)} failed</span>}
         </p>
       )}

@@ -1,4 +1,5 @@
 import { Link } from "@tanstack/react-router";
+import { ALONE } from "@/api/alone";
 import { path } from "@/api/client";
 import type { ReportPage } from "@/api/models";
 import { Name } from "@/parts/Name";
@@ -38,6 +39,20 @@ function CompareLink({ namespace, uid, target }: { namespace: string; uid: strin
   );
 }
 
+function Crumbs({ namespace, target }: { namespace: string; target: string | undefined }) {
+  return (
+    <nav className="crumbs" aria-label="Place">
+      <Link to="/fleet">Fleet</Link> / <Name text={namespace} most={40} />
+      {target && (
+        <>
+          {" / "}
+          <TargetLink namespace={namespace} target={target} />
+        </>
+      )}
+    </nav>
+  );
+}
+
 export function ReportHead({ report }: { report: ReportPage }) {
   const { namespace, uid, facts, request } = report;
   const words = [
@@ -49,15 +64,7 @@ export function ReportHead({ report }: { report: ReportPage }) {
   ].filter(Boolean);
   return (
     <>
-      <nav className="crumbs" aria-label="Place">
-        <Link to="/fleet">Fleet</Link> / <Name text={namespace} most={40} />
-        {request?.target && (
-          <>
-            {" / "}
-            <TargetLink namespace={namespace} target={request.target} />
-          </>
-        )}
-      </nav>
+      {ALONE ? <p className="crumbs">fleetprof report</p> : <Crumbs namespace={namespace} target={request?.target} />}
       <header className="page-head">
         <h1>
           <Name text={report.title || uid} most={80} />
@@ -78,20 +85,17 @@ export function ReportHead({ report }: { report: ReportPage }) {
           {facts.torch_versions.length > 0 && ` · PyTorch ${facts.torch_versions.join(", ")}`}
           {request?.submitted_unix_ns && ` · ${formatDate(request.submitted_unix_ns)}`}
         </p>
-        {report.energy.map((sentence) => (
-          <p key={sentence} className="quiet">
-            {sentence}
-          </p>
-        ))}
+        {!ALONE && (
         <div className="tools">
           <Link to="/requests/$namespace/$uid" params={{ namespace, uid }} className="button">
             Request
           </Link>
           <CompareLink namespace={namespace} uid={uid} target={request?.target} />
-          <a className="button" title="the whole report as one file" href={`${path("reports", namespace, uid, "files")}/report.html`}>
+          <a className="button" title="the whole report as one file" download href={`${path("reports", namespace, uid, "files")}/report.html`}>
             report.html
           </a>
         </div>
+        )}
       </header>
     </>
   );

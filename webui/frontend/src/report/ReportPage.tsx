@@ -4,6 +4,7 @@ import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo } from "react";
 import { reportQuery } from "@/api/queries";
 import { Loaded } from "@/parts/States";
+import { KeyFigures } from "./KeyFigures";
 import { ReportHead } from "./ReportHead";
 import type { ReportSearch, ReportView } from "./search";
 import { SECTIONS, type SectionProps } from "./sections";
@@ -55,6 +56,7 @@ function Body({ report, view }: SectionProps) {
         </nav>
         <div className="sections">
           <Verdict report={report} view={view} />
+          <KeyFigures report={report} />
           {sections.map(({ id, Body: One }) => (
             <One key={id} report={report} view={view} />
           ))}

@@ -1,9 +1,13 @@
 // The sections of a report in their order: a new one is a row here, and a component that takes the report and its view.
 import type { ComponentType } from "react";
+import { ALONE } from "@/api/alone";
 import type { ReportPage } from "@/api/models";
+import { BesideSection } from "./Beside";
 import { CaptureCostSection } from "./CaptureCost";
 import { Downloads } from "./Downloads";
 import { Findings } from "./Findings";
+import { GlossarySection } from "./Glossary";
+import { IdleSection } from "./Idle";
 import { IterationsSection } from "./ranks/Iterations";
 import { RanksSection } from "./ranks/Ranks";
 import { SamplesSection } from "./ranks/Samples";
@@ -16,6 +20,8 @@ import type { ReportView } from "./search";
 import { CommunicationSection } from "./tables/Communication";
 import { KernelsSection } from "./tables/Kernels";
 import { LaunchesSection } from "./tables/Launches";
+import { MemorySection } from "./tables/Memory";
+import { ThroughputSection } from "./Throughput";
 
 export interface SectionProps {
   report: ReportPage;
@@ -38,6 +44,7 @@ const onDevices = ({ totals }: ReportPage) => totals.some(({ kind }) => kind ===
 export const SECTIONS: readonly ReportSection[] = [
   { id: "findings", name: "Findings", Body: Findings },
   { id: "time", name: "Time", Body: TotalsSection },
+  { id: "idle", name: "Idle", isIn: ({ totals }) => totals.some((total) => total.idle_ns && total.time_ns.idle > 0), Body: IdleSection },
   { id: "ranks", name: "Ranks", Body: RanksSection },
   { id: "stragglers", name: "Stragglers", Body: StragglersSection },
   { id: "iterations", name: "Iterations", Body: IterationsSection },
@@ -46,8 +53,11 @@ export const SECTIONS: readonly ReportSection[] = [
   { id: "kernels", name: "Kernels", isIn: onDevices, Body: KernelsSection },
   { id: "communication", name: "Communication", Body: CommunicationSection },
   { id: "launches", name: "Launches", isIn: onDevices, Body: LaunchesSection },
+  { id: "memory", name: "Memory", isIn: onDevices, Body: MemorySection },
+  { id: "throughput", name: "Throughput", isIn: ({ throughput, efficiency, energy }) => throughput.length + efficiency.length + energy.length > 0, Body: ThroughputSection },
   { id: "samples", name: "Samples", Body: SamplesSection },
   { id: "cost", name: "Capture cost", Body: CaptureCostSection },
   { id: "recorded", name: "Recorded", Body: Recorded },
-  { id: "downloads", name: "Downloads", Body: Downloads },
+  { id: "downloads", name: "Downloads", Body: ALONE ? BesideSection : Downloads },
+  { id: "glossary", name: "Terms", Body: GlossarySection },
 ];

@@ -1,14 +1,16 @@
 // The stages of the training loop by rank, as stacked bars of the main thread's time.
 import { useQuery } from "@tanstack/react-query";
-import type { RankSlice } from "@/api/models";
+import type { RankSlice, Slices } from "@/api/models";
 import { sliceQuery } from "@/api/queries";
 import { type Column, DataTable } from "@/parts/DataTable";
+import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
 import { Loaded } from "@/parts/States";
 import { formatDuration } from "@/units/durations";
 import { formatShare } from "@/units/quantities";
 import { STAGE_CLASSES } from "@/theme/classes";
 import { sentenceCase } from "@/units/text";
+import { Place } from "../Place";
 import { rankName } from "./rankRows";
 import type { ReportView } from "../search";
 import type { SectionProps } from "../sections";
@@ -22,12 +24,53 @@ export function stagesOf(columns: RankSlice): string[] {
 
 export function StagesSection({ view }: SectionProps) {
   const query = useQuery(sliceQuery(view.namespace, view.uid, "ranks"));
+  const totals = useQuery(sliceQuery(view.namespace, view.uid, "stages"));
   return (
     <Section id="stages" title="Stages" note="time of the main thread, over the recorded iterations" lazyHeight={200}>
       <Loaded query={query} what="stages">
         {(columns) => <Body columns={columns} view={view} />}
       </Loaded>
+      {totals.data && <Totals slice={totals.data} />}
     </Section>
+  );
+}
+
+/** All ranks together, with the device work that each stage launched; and where the host ran no operator. */
+function Totals({ slice: { stages, silences } }: { slice: Slices["stages"] }) {
+  const whole = stages.reduce((sum, { time_ns: time }) => sum + time, 0);
+  if (whole === 0) return null;
+  return (
+    <>
+      <table className="plain">
+        <thead>
+          <tr>
+            <th scope="col">All ranks</th>
+            <th scope="col" className="numeric">Share</th>
+            <th scope="col" className="numeric">Main thread</th>
+            <th scope="col" className="numeric">Device work launched in it</th>
+          </tr>
+        </thead>
+        <tbody>
+          {stages.map(({ stage, time_ns: time, device_ns: device }) => (
+            <tr key={stage}>
+              <th scope="row">{sentenceCase(stage)}</th>
+              <td className="numeric">{formatShare(time / whole)}</td>
+              <td className="numeric">{formatDuration(time)}</td>
+              <td className="numeric">{device > 0 ? formatDuration(device) : "–"}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {silences.length > 0 && (
+        <ul>
+          {silences.map(({ words, time_ns: time, place }) => (
+            <li key={words}>
+              No operator <Name text={words} most={200} />, {formatDuration(time)} {place && <Place place={place} />}
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
   );
 }
 

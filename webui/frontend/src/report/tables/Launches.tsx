@@ -75,6 +75,9 @@ function Body({ page, view }: { page: LaunchSlice; view: ReportView }) {
   const value = (row: RankLaunches, id: string) => (id === "rank" ? row.rank : row.launches[id as keyof Launches]);
   return (
     <>
+      {page.sampled.length > 0 && (
+        <p className="quiet">Rank {page.sampled.slice(0, 8).join(", ")} recorded a sample of the operators only: launches and idle causes mean little there.</p>
+      )}
       <DataTable<RankLaunches>
         label="Launches by rank"
         columns={shown}

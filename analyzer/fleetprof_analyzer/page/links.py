@@ -12,7 +12,6 @@ from typing import Final
 from urllib.parse import quote
 
 from fleetprof_api.report.report import Report
-from markupsafe import Markup
 
 from fleetprof_analyzer.views.text import plain
 
@@ -21,14 +20,12 @@ _TRACES: Final = (".json", ".json.gz")
 _MOST_RANKS: Final = 4
 
 
-def trace_link(source: str, traces: str | None, kept: Collection[str] | None = None) -> str | Markup:
-    """The trace's name, as a link where `traces` is the way from the page to the folder that sources are named in."""
-    shown = plain(source)
+def trace_address(source: str, traces: str | None, kept: Collection[str] | None = None) -> str:
+    """The relative address of a trace; "" where `traces`, the way from the page to the folder of sources, is None."""
     path = PurePosixPath(source)
     if traces is None or not _is_trace(source, kept) or path.is_absolute() or ".." in path.parts:
-        return shown
-    address = quote(f"./{traces}/{source}" if traces else f"./{source}", safe="/.")
-    return Markup('<a href="{}">{}</a>').format(address, shown)
+        return ""
+    return quote(f"./{traces}/{source}" if traces else f"./{source}", safe="/.")
 
 
 def fetch_command(report: Report, traces: str | None, kept: Collection[str] | None = None) -> str:

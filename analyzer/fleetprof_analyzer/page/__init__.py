@@ -1,0 +1,1 @@
+"""Makes report.html: the page of the web UI with the slices of one report inside."""
