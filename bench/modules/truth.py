@@ -11,8 +11,10 @@ from itertools import repeat
 from typing import Any, Final
 
 import torch
-from fleetprof_analyzer.rank.modules.assignment import NOWHERE, Assignment, ModulePhase
-from fleetprof_analyzer.trace.trace import Category, Rows, Trace
+from fleetprof_analyzer.rank.modules.assignment import Assignment
+from fleetprof_analyzer.rank.modules.kinds import ModulePhase
+from fleetprof_analyzer.rank.modules.nesting import NOWHERE
+from fleetprof_analyzer.trace.trace import Bools, Category, Rows, Trace
 
 _FORWARD: Final = "truth:"
 _NODE: Final = "truth of a node:"
@@ -80,8 +82,11 @@ def _find_tensors(values: Any) -> Iterator[torch.Tensor]:
             yield from _find_tensors(value)
 
 
-def judge(trace: Trace, found: Assignment) -> Counter[str]:
-    """Own time of operators (ns) that is right, wrong, unassigned (a module made it, none is named), or outside."""
+def judge(trace: Trace, found: Assignment, is_inside: Bools | None = None) -> Counter[str]:
+    """Own time of operators (ns) that is right, wrong, unassigned (a module made it, none is named), or outside.
+
+    `is_inside`: rows of which a module around them alone is named; their time is unassigned, and "around" where it is.
+    """
     truth = _find_truth(trace, found)
     verdict: Counter[str] = Counter()
     is_operator = (found.rows.category == Category.OPERATOR) & ~found.is_mark
@@ -92,6 +97,10 @@ def judge(trace: Trace, found: Assignment) -> Counter[str]:
         own = int(found.own_ns[at])
         if found.phase[at] == ModulePhase.COMMUNICATION:  # of no module, by definition
             verdict["outside"] += own
+        elif named and is_inside is not None and is_inside[at]:
+            is_around = f"{truth[at]}.".startswith(f"{named}.")
+            verdict["unassigned" if is_around else "wrong"] += own
+            verdict["around"] += own if is_around else 0
         elif named == truth[at]:
             verdict["right" if named else "outside"] += own
         else:

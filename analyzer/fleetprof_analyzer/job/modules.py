@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from fleetprof_api.report.module_tree import MOST_NODES, ModuleNode, ModuleTimes, ModuleTree
 
-_TIMES: Final = ("whole", "in_modules", "unassigned_backward", "recompute", "communication")
+_TIMES: Final = ("whole", "in_modules", "unmatched", "unassigned_backward", "recompute", "communication")
 _PARTS: Final = ("forward", "backward", "recompute", "own")
 _MEANS: Final = ("calls", "elapsed_ns")
 
@@ -44,6 +44,7 @@ def merge_modules(trees: Sequence[tuple[int | None, ModuleTree | None]]) -> Modu
     merged: dict[str, Any] = {name: _mean([getattr(tree, name) for _, tree in known]) for name in _TIMES}
     return ModuleTree(
         ranks=len(known),
+        measured_iterations=min(tree.measured_iterations for _, tree in known),
         iteration_ns=sum(tree.iteration_ns for _, tree in known) // len(known),
         **merged,
         held=known[0][1].held,
@@ -84,6 +85,7 @@ def _merge(nodes: Sequence[tuple[int | None, ModuleNode]], depth: int, by_device
         every[0],
         depth=depth,
         ranks=len(nodes),
+        measured_iterations=min(node.measured_iterations for node in every),
         slowest_rank=slowest[0] if several else None,
         slowest_ns=time_of(slowest[1], by_device=by_device) if several else None,
         **{name: _mean([getattr(node, name) for node in every]) for name in _PARTS},

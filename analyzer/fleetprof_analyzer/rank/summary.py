@@ -254,7 +254,7 @@ def summarise(
         ).otherwise([]),
         operations=operations,
         operations_bytes=len(operations),
-        modules=find(RankSection.MODULES, lambda: measure_modules(marked, samples)).or_none(),
+        modules=find(RankSection.MODULES, lambda: measure_modules(marked, samples, trace, iterations)).or_none(),
         course=course,
     )
     if show is not None:

@@ -39,6 +39,10 @@ class ModuleNode(msgspec.Struct, kw_only=True, frozen=True):
     backward: ModuleTimes = ModuleTimes()
     recompute: Annotated[ModuleTimes, Meta(description="forward again within backward")] = ModuleTimes()
     own: Annotated[ModuleTimes, Meta(description="all three without modules inside")] = ModuleTimes()
+    measured_iterations: Annotated[
+        int,
+        Meta(description="whose median its times are; 0: they are of the marked iteration, and hold its cost", ge=0),
+    ] = 0
     parameter_bytes: Annotated[int | None, Meta(description="its own on one rank, without modules inside")] = None
     gradient_bytes: Annotated[int | None, Meta(description="of these, at the end of the optimizer's step")] = None
     optimizer_bytes: Annotated[int | None, Meta(description="the optimizer's state for these")] = None
@@ -65,14 +69,23 @@ class HeldBytes(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class ModuleTree(msgspec.Struct, kw_only=True, frozen=True):
-    """The marked iteration. `nodes` are those with the most time, a node before what is inside it."""
+    """One iteration. `nodes` are those with the most time, a node before what is inside it."""
 
     ranks: int = 1
-    iteration_ns: Annotated[int, Meta(description="from the step before it to its own, ns", ge=0)] = 0
+    measured_iterations: Annotated[
+        int, Meta(description="of a rank, whose medians the times are; 0: they are of the marked iteration alone", ge=0)
+    ] = 0
+    iteration_ns: Annotated[int, Meta(description="of these the median, or the marked one, ns", ge=0)] = 0
     whole: Annotated[ModuleTimes, Meta(description="all operators and device work of the iteration")] = ModuleTimes()
     in_modules: Annotated[ModuleTimes, Meta(description="of it in modules")] = ModuleTimes()
     unassigned_backward: Annotated[
         ModuleTimes, Meta(description="of it in backward whose forward was not in a module, or is not known")
+    ] = ModuleTimes()
+    unmatched: Annotated[
+        ModuleTimes,
+        Meta(
+            description="of it in operators unlike those of the marked iteration; at most a module around them is known"
+        ),
     ] = ModuleTimes()
     recompute: Annotated[ModuleTimes, Meta(description="of it computed again within backward")] = ModuleTimes()
     communication: Annotated[ModuleTimes, Meta(description="of it in collectives, which belong to no module")] = (

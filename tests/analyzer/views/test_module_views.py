@@ -54,6 +54,19 @@ def test_each_module_has_its_share_its_line_and_what_stands_out() -> None:
     ]
 
 
+def test_figures_of_measured_iterations_and_of_the_marked_one_are_told_apart() -> None:
+    nodes = [msgspec.structs.replace(one, measured_iterations=5 * (not one.depth)) for one in TREE.nodes[:2]]
+    unmatched = ModuleTimes(host_ns=3 * MS, operators=1200)
+    tree = msgspec.structs.replace(TREE, measured_iterations=5, unmatched=unmatched, nodes=nodes)
+    first, net, block, parts, *remarks = render_modules(tree, 200).splitlines()
+    assert first == "Modules of one iteration of 120 ms (operators 100 ms, median of 5 iterations)"
+    assert "  Net  " in net
+    assert " blocks.0* Block" in block
+    assert "of no known module 3.0 %" in parts
+    assert remarks[1].startswith("1,200 operators of an iteration are unlike those of the marked iteration")
+    assert remarks[2].startswith("1 module marked * varies: ")
+
+
 def test_fewer_levels_are_said_and_lines_are_no_longer_than_the_terminal() -> None:
     lines = render_modules(cut_modules(TREE, 1), 60).splitlines()
     assert [line for line in lines if "blocks" in line] == []

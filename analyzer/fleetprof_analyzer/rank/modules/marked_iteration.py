@@ -15,11 +15,12 @@ from fleetprof_analyzer.trace.trace import Bools, Category, Inputs, Rows, Trace
 
 MARK: Final = re.compile(r"^fleetprof\.(?:module:\d|marks (?:begin|end)$)")
 _END: Final = re.compile(r"^fleetprof\.marks end$")
+_BOUND: Final = re.compile(r"^fleetprof\.marks (?:begin|end)$")
 
 
 @dataclass(frozen=True, slots=True)
 class MarkedRows:
-    """Rows of the marked iteration, the marks among them; `end_ns` is where marking ended, None: with the recording."""
+    """Rows of the marked iteration, modules' marks among them; `end_ns`: marking ended, None: with the recording."""
 
     rows: Rows
     names: list[str]
@@ -38,7 +39,8 @@ def part_marked(trace: Trace) -> tuple[Trace, MarkedRows | None]:
     before = _launched_before(rows, begin)
     ends = marks & where_name(rows, trace.names, matcher(_END))
     end = int(rows.start_ns[ends].max()) if ends.any() else None
-    marked = rows.select(~before if end is None else ~before & _launched_before(rows, end + 1))
+    is_inside = ~before & ~(marks & where_name(rows, trace.names, matcher(_BOUND)))
+    marked = rows.select(is_inside if end is None else is_inside & _launched_before(rows, end + 1))
     window_end = begin if trace.window_end_ns is None else min(begin, trace.window_end_ns)
     frames = trace.frames.select(trace.frames.start_ns < begin) if len(trace.frames) else trace.frames
     kept = _cut(rows.select(before), begin, int(rows.place[marks][0]))

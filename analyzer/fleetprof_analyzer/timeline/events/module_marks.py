@@ -9,12 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.rank.modules.assignment import NOWHERE, Assignment, ModulePhase, assign
+from fleetprof_analyzer.rank.modules.assignment import Assignment, assign
+from fleetprof_analyzer.rank.modules.kinds import NODE, ModulePhase
 from fleetprof_analyzer.rank.modules.marked_iteration import part_marked
+from fleetprof_analyzer.rank.modules.nesting import NOWHERE
 from fleetprof_analyzer.timeline.events.marks import Mark, Span, keep_longest, touches
 from fleetprof_analyzer.trace.trace import Place, Trace
 
-_NODE: Final = "autograd::engine::evaluate_function: "
 _AGAIN: Final = {"phase": "again in backward"}
 
 
@@ -24,7 +25,7 @@ def mark_modules(trace: Trace, span: Span) -> list[Mark]:
     if marked is None:
         return []
     found = assign(marked)
-    nodes = {number for number in set(found.rows.name.tolist()) if marked.names[number].startswith(_NODE)}
+    nodes = {number for number in set(found.rows.name.tolist()) if marked.names[number].startswith(NODE)}
     by_track: dict[str, list[Mark]] = {}
     for mark in (*_draw_calls(found, trace.places), *_draw_backward(found, nodes, trace.places)):
         if touches(mark.start_ns, mark.start_ns + mark.duration_ns, span):

@@ -19,6 +19,7 @@ from fleetprof_analyzer.views.words.module_words import (
     name_inside,
     place_of_call,
     speed_of,
+    star_of,
     whole_of,
     work_of,
 )
@@ -56,8 +57,9 @@ def _describe(tree: ModuleTree, node: ModuleNode, around: str) -> str:
     whole, time_ns = whole_of(tree), work_of(tree, node)
     bar = "█" * round(_BAR * time_ns / whole) if whole else ""
     name = name_inside(node, around)
+    star = star_of(tree, node)
     its_class = f" {plain(node.class_name, 40)}" if node.class_name and node.class_name != name else ""
-    line = f"{share(time_ns, whole):>7} {bar:<{_BAR}} {'  ' * node.depth}{name}{its_class}"
+    line = f"{share(time_ns, whole):>7} {bar:<{_BAR}} {'  ' * node.depth}{name}{star}{its_class}"
     facts = [place] if (place := place_of_call(node)) else []
     facts.append(duration(time_ns))
     if node.calls != 1:

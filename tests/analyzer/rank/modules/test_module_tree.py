@@ -1,7 +1,6 @@
 """Operators belong to modules by the marks of one iteration, which no other measure sees."""
 
 import io
-import json
 from typing import Any
 
 import msgspec
@@ -15,50 +14,9 @@ from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_api.report.module_tree import HeldBytes, ModuleNode, ModuleTree
 from fleetprof_api.samples import ModuleColumns, RankSamples
+from harness.traces.planted.module_rows import call, kernel, marks, module, node, op, step, text_of
 
-Row = tuple[Any, ...]
-"""(name, begin µs, end µs, further fields); those of the device have a correlation, those of autograd a number."""
-BASE = 1_790_857_026_000_000
 ITERATION = 1000
-
-
-def op(
-    name: str, begin: float, end: float, number: int | None = None, thread: int = 1, **fields: Any
-) -> dict[str, Any]:
-    args = {} if number is None else {"Sequence number": number, "Fwd thread id": 0}
-    event = {"ph": "X", "cat": "cpu_op", "name": name, "pid": 9, "tid": thread, "ts": BASE + begin, "dur": end - begin}
-    return {**event, "args": args, **fields}
-
-
-def module(name: str, begin: float, end: float, thread: int = 1, number: int = 0) -> dict[str, Any]:
-    return op(f"fleetprof.module:{number} {name}", begin, end, thread=thread)
-
-
-def node(name: str, begin: float, end: float, number: int | None = None, thread: int = 1) -> dict[str, Any]:
-    return op(f"autograd::engine::evaluate_function: {name}", begin, end, number, thread)
-
-
-def call(begin: float, correlation: int) -> dict[str, Any]:
-    return op("cudaLaunchKernel", begin, begin + 2, cat="cuda_runtime", args={"correlation": correlation})
-
-
-def kernel(begin: float, end: float, correlation: int) -> dict[str, Any]:
-    return op(
-        "gemm", begin, end, cat="kernel", pid=0, tid=7, args={"correlation": correlation, "device": 0, "stream": 7}
-    )
-
-
-def step(begin: float, end: float) -> dict[str, Any]:
-    return op("Optimizer.step#SGD.step", begin, end, cat="user_annotation")
-
-
-def marks(begin: float, end: float | None) -> list[dict[str, Any]]:
-    ends = [] if end is None else [op("fleetprof.marks end", end, end)]
-    return [op("fleetprof.marks begin", begin, begin), *ends]
-
-
-def text_of(rows: list[dict[str, Any]]) -> bytes:
-    return json.dumps({"traceEvents": rows}, indent=1).encode()
 
 
 def tree_of(*rows: dict[str, Any], end: float | None = 900, columns: ModuleColumns | None = None) -> ModuleTree:

@@ -1,0 +1,44 @@
+"""Rows of the host inside each other.
+
+Guarantees: pure; of two rows on one thread the one that began earlier is around the other, where it ends later.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from fleetprof_analyzer.trace.trace import Category, Int64s, Rows
+
+NOWHERE: Final = -1
+_ROUNDED_NS: Final = 1000  # so much later than what is around it a row may seem to end: traces round to µs
+
+
+def sort_host(rows: Rows) -> Rows:
+    """The rows of operators and calls of the runtime, each before those inside it."""
+    host = rows.select((rows.category == Category.OPERATOR) | (rows.category == Category.RUNTIME))
+    return host.take(np.lexsort((-host.duration_ns, host.start_ns, host.place)))
+
+
+def nest(rows: Rows) -> tuple[list[int], Int64s]:
+    """The operator around each row, NOWHERE for the outermost, and each row's time without operators inside it."""
+    starts, ends, places = rows.start_ns.tolist(), rows.end_ns.tolist(), rows.place.tolist()
+    is_operator = (rows.category == Category.OPERATOR).tolist()
+    own = rows.duration_ns.tolist()
+    parents = [NOWHERE] * len(starts)
+    stack: list[int] = []
+    place = NOWHERE
+    for at, start in enumerate(starts):
+        if places[at] != place:
+            place = places[at]
+            stack.clear()
+        while stack and ends[stack[-1]] <= start:
+            stack.pop()
+        for around in reversed(stack):
+            if ends[at] <= ends[around] + _ROUNDED_NS:
+                parents[at] = around
+                if is_operator[at]:
+                    own[around] -= min(ends[at], ends[around]) - start
+                break
+        if is_operator[at]:
+            stack.append(at)
+    return parents, np.maximum(np.array(own, np.int64), 0)
