@@ -8,10 +8,11 @@ from html import escape
 from statistics import median
 from typing import Final
 
+from fleetprof_api.quantities import duration, share
 from fleetprof_api.report.report import Rank, Report
 
 from fleetprof_analyzer.views.answer.headline import describe
-from fleetprof_analyzer.views.text import capital, duration, plain, rank_name, share
+from fleetprof_analyzer.views.text import capital, plain, rank_name
 from fleetprof_analyzer.views.words.finding_words import say_finding
 
 _MOST_RANKS: Final = 1000

@@ -15,6 +15,10 @@ class UnreadableEdit(FleetprofError, ValueError):
     """The text is no edit; the message says what would be."""
 
 
+class NotTold(FleetprofError, ValueError):
+    """The capture does not hold what the answer needs; the message says what, and what would."""
+
+
 @dataclass(frozen=True, slots=True)
 class Faster:
     """Kernels, operators, modules or ranges of this name take `1 / factor` of their time; none with infinity."""
@@ -51,7 +55,21 @@ class BatchSize:
     size: float
 
 
-Edit = Faster | Network | Loader | WithoutStraggler | BatchSize
+@dataclass(frozen=True, slots=True)
+class RankCount:
+    """So many ranks, each with the batch that it has."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCount:
+    """The ranks are on so many nodes."""
+
+    count: int
+
+
+Edit = Faster | Network | Loader | WithoutStraggler | RankCount | NodeCount | BatchSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +115,11 @@ EDITS: Final = (
         "without-straggler", "3", "this rank takes what its peers take",
         lambda _, value: WithoutStraggler(_count(value, 0)),
     ),
+    EditForm(
+        "ranks", "64", "more replicas or fewer, each with the batch that it has",
+        lambda _, value: RankCount(_count(value, 2)),
+    ),
+    EditForm("nodes", "8", "of those ranks; else as many on each as now", lambda _, value: NodeCount(_count(value, 1))),
     EditForm(
         "batch_size", "64", "samples of an iteration, by captures at two sizes or more: DIR@8 DIR@16",
         lambda _, value: BatchSize(_count(value, 1)),

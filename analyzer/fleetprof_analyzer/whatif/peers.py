@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.trace.trace import Int64s
-from fleetprof_analyzer.whatif.replay.course import HostEvent, RankCourse
+from fleetprof_analyzer.whatif.replay.course import RankCourse, iterations_of_events
 from fleetprof_analyzer.whatif.replay.graph import JobGraph, Lengths
 
 _ALIKE: Final = 0.1
@@ -38,7 +38,7 @@ def take_from_peer(graph: JobGraph, lengths: Lengths, late: int) -> int | None:
         lengths.row_ns[late] = _lend(lengths.row_ns[late], lengths.row_ns[peer])
     else:
         lengths.row_ns[late] = _at_pace(lengths.row_ns[late], lengths.row_ns[peer], of_rows)
-    events = [_iterations_of_events(one) for one in (mine, other)]
+    events = [iterations_of_events(one) for one in (mine, other)]
     if np.array_equal(mine.host.kind, other.host.kind):
         lengths.host_ns[late] = _lend(lengths.host_ns[late], lengths.host_ns[peer])
     else:
@@ -79,11 +79,6 @@ def _is_alike(one: RankCourse, other: RankCourse) -> bool:
         return False
     mine, theirs = one.operations, other.operations
     return mine is None or theirs is None or np.array_equal(mine.columns.kind, theirs.columns.kind)
-
-
-def _iterations_of_events(course: RankCourse) -> Int64s:
-    passed = np.cumsum(course.host.kind == HostEvent.BORDER) - 1
-    return np.where(passed < len(course.bounds), passed, -1)
 
 
 def _at_pace(mine: Int64s, other: Int64s, iterations: Sequence[Int64s]) -> Int64s:

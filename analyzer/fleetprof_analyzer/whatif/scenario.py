@@ -6,34 +6,46 @@ Guarantees: pure; an edit for which the recording lacks the evidence raises `Not
 from dataclasses import dataclass, field
 
 import numpy as np
-from fleetprof_api.errors import FleetprofError
 
 from fleetprof_analyzer.trace.classes import is_data_loading
 from fleetprof_analyzer.trace.intervals import Union, covered, covered_length, union
 from fleetprof_analyzer.trace.trace import Int64s, Rows
-from fleetprof_analyzer.whatif.edits import BatchSize, Edit, Faster, Loader, Network, WithoutStraggler
+from fleetprof_analyzer.whatif.edits import (
+    BatchSize,
+    Edit,
+    Faster,
+    Loader,
+    Network,
+    NodeCount,
+    NotTold,
+    RankCount,
+    WithoutStraggler,
+)
 from fleetprof_analyzer.whatif.peers import take_from_peer
 from fleetprof_analyzer.whatif.replay.course import RankCourse
 from fleetprof_analyzer.whatif.replay.graph import JobGraph, Lengths
 from fleetprof_analyzer.whatif.replay.job import CapturedJob
-
-
-class NotTold(FleetprofError, ValueError):
-    """The capture does not hold what the answer needs; the message says what, and what would."""
+from fleetprof_analyzer.whatif.scaling.growth import grow
+from fleetprof_analyzer.whatif.scaling.transfers import latencies, say_latency
 
 
 @dataclass(slots=True)
-class EditedLengths:
-    """Lengths as edited, and what each edit touched, in words."""
+class EditedJob:
+    """The job as edited, and what each edit touched, in words. `others`: lengths that it may have as well."""
 
+    graph: JobGraph
     lengths: Lengths
     rests_on: list[str] = field(default_factory=list)
+    others: list[Lengths] = field(default_factory=list)
+    doubt: str = ""  # why there are others
+    samples: float = 1.0  # of an iteration, by those as captured
+    uneven: float = 0.0  # deviation of the slowest rank's pace
 
 
-def edit(job: CapturedJob, edits: list[Edit]) -> EditedLengths:
+def edit(job: CapturedJob, edits: list[Edit]) -> EditedJob:
     """The lengths under the edits. Raises NotTold."""
     recorded = job.graph.as_recorded()
-    scenario = EditedLengths(Lengths(list(recorded.host_ns), list(recorded.row_ns), recorded.transfer_ns))
+    scenario = EditedJob(job.graph, Lengths(list(recorded.host_ns), list(recorded.row_ns), recorded.transfer_ns))
     for one in edits:
         match one:
             case Faster():
@@ -46,14 +58,38 @@ def edit(job: CapturedJob, edits: list[Edit]) -> EditedLengths:
                 _mend(job, scenario, one)
             case BatchSize():
                 raise NotTold("batch_size goes with no other setting yet")
+            case RankCount() | NodeCount():
+                continue
+    _resize(job, scenario, edits)
     return scenario
+
+
+def _resize(job: CapturedJob, scenario: EditedJob, edits: list[Edit]) -> None:
+    """The number of ranks comes last: new ones are like those that were edited."""
+    counts = [one.count for one in edits if isinstance(one, RankCount)]
+    nodes = [one.count for one in edits if isinstance(one, NodeCount)]
+    if not counts:
+        if nodes:
+            raise NotTold("nodes goes with ranks: how the same ranks would meet elsewhere is not told")
+        return
+    if job.unmatched:
+        raise NotTold(f"which ranks meet cannot be told: {job.unmatched}")
+    transfers = sorted(
+        (one.transfer_ns for one in (scenario.lengths, *scenario.others)), key=lambda one: int(one.sum())
+    )
+    grown = grow(job.graph, scenario.lengths, transfers, counts[-1], nodes[-1] if nodes else None)
+    scenario.graph, (scenario.lengths, *scenario.others) = grown.graph, grown.lengths
+    scenario.samples = counts[-1] / len(job.graph.courses)
+    scenario.uneven = grown.uneven
+    scenario.rests_on += grown.rests_on
+    scenario.doubt = "how transfers of larger groups run: as a ring or a tree, and with which latency"
 
 
 def _shorter(times: Int64s, factor: float) -> Int64s:
     return np.rint(times / factor).astype(np.int64)
 
 
-def _speed_up(graph: JobGraph, scenario: EditedLengths, change: Faster) -> None:
+def _speed_up(graph: JobGraph, scenario: EditedJob, change: Faster) -> None:
     rows_touched, device_ns, host_ns = 0, 0, 0
     names: set[str] = set()
     for number, course in enumerate(graph.courses):
@@ -81,7 +117,7 @@ def _speed_up(graph: JobGraph, scenario: EditedLengths, change: Faster) -> None:
     )
 
 
-def _load(graph: JobGraph, scenario: EditedLengths, change: Loader) -> None:
+def _load(graph: JobGraph, scenario: EditedJob, change: Loader) -> None:
     total = 0
     for number, course in enumerate(graph.courses):
         chosen = np.array([is_data_loading(one) for one in course.trace.names], np.bool_)
@@ -96,7 +132,7 @@ def _load(graph: JobGraph, scenario: EditedLengths, change: Loader) -> None:
     scenario.rests_on.append(f"{_ms(total)} ms in ranges of data loading, over all ranks")
 
 
-def _transfer(job: CapturedJob, scenario: EditedLengths, change: Network) -> None:
+def _transfer(job: CapturedJob, scenario: EditedJob, change: Network) -> None:
     if job.unmatched:
         raise NotTold(f"what of a collective is its transfer cannot be told: {job.unmatched}")
     count = len(scenario.lengths.transfer_ns)
@@ -106,13 +142,18 @@ def _transfer(job: CapturedJob, scenario: EditedLengths, change: Network) -> Non
             "what of a collective is its transfer is told by its last member alone: "
             "two ranks or more that meet must be captured"
         )
-    scenario.lengths = Lengths(
-        scenario.lengths.host_ns, scenario.lengths.row_ns, _shorter(scenario.lengths.transfer_ns, change.factor)
+    lengths = scenario.lengths
+    latency, is_known = latencies(job.graph, lengths.transfer_ns)
+    faster = [_shorter(lengths.transfer_ns - kept, change.factor) + kept for kept in (latency, 0 * latency)]
+    scenario.lengths, other = (Lengths(lengths.host_ns, lengths.row_ns, one) for one in faster)
+    scenario.others.append(other)
+    scenario.doubt = "what of a transfer is latency, which no bandwidth shortens"
+    scenario.rests_on.append(
+        f"{count} transfers, each as long as its last member was in the collective; latency {say_latency(is_known)}"
     )
-    scenario.rests_on.append(f"{count} transfers, each as long as its last member was in the collective")
 
 
-def _mend(job: CapturedJob, scenario: EditedLengths, change: WithoutStraggler) -> None:
+def _mend(job: CapturedJob, scenario: EditedJob, change: WithoutStraggler) -> None:
     if change.rank not in job.ranks:
         raise NotTold(f"rank {change.rank} is not in this capture")
     peer = take_from_peer(job.graph, scenario.lengths, job.ranks.index(change.rank))

@@ -9,6 +9,8 @@ from fleetprof_analyzer.whatif.edits import (
     Faster,
     Loader,
     Network,
+    NodeCount,
+    RankCount,
     UnreadableEdit,
     WithoutStraggler,
     read_edits,
@@ -20,13 +22,15 @@ READ: list[tuple[str, Edit]] = [
     ("loader=0", Loader(math.inf)),
     ("loader=3x", Loader(3)),
     ("without-straggler=3", WithoutStraggler(3)),
+    ("ranks=64", RankCount(64)),
+    ("nodes=8", NodeCount(8)),
     ("batch_size=64", BatchSize(64)),
     ("faster:aten::linear=2x", Faster("aten::linear", 2)),
     ("faster:model.layers.0=1.5x", Faster("model.layers.0", 1.5)),
     ("faster:void gemm<a = 1>=2x", Faster("void gemm<a = 1>", 2)),
 ]
 REFUSED = ["", "network", "network=", "network=2", "network=0", "network=0x", "faster=2x", "faster:=2x", "loader:a=2x",
-           "batch_size=0", "batch_size=-1", "batch_size=1.5", "device=H100"]  # fmt: skip
+           "ranks=1", "nodes=0", "batch_size=0", "batch_size=-1", "batch_size=1.5", "device=H100"]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "meant"), READ)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from fleetprof_analyzer.whatif.answer import Prediction
 from fleetprof_analyzer.whatif.edits import read_edits
-from fleetprof_analyzer.whatif.prediction import predict
+from fleetprof_analyzer.whatif.prediction import predict, student_95
 from fleetprof_analyzer.whatif.replay.job import read_job
 from harness.traces.simulated.cases import draw_simulated
 from harness.traces.simulated.jobs import EventJob
@@ -51,6 +51,22 @@ def test_without_its_straggler_a_job_takes_what_the_healthy_one_does(layout: str
     truth_ns = 1000 * case.job.iteration_us * (1 - case.gain)
     assert answer.iteration_ns is not None
     assert answer.iteration_ns.value == pytest.approx(truth_ns, rel=WORST)
+
+
+def test_intervals_hold_the_next_captures() -> None:
+    inside = []
+    for shape, text, changed in (EDITED[0], EDITED[3], EDITED[6]):
+        interval = answer_of(EventJob(shape, SimulatedFault(), 7), text).iteration_ns
+        assert interval is not None
+        for run in range(1, 4):
+            next_ns = 1000 * EventJob(changed, SimulatedFault(), 7, profiled=False, run=run).iteration_us
+            inside.append(interval.low <= next_ns <= interval.high)
+    assert sum(inside) >= len(inside) - 1
+
+
+@pytest.mark.parametrize(("freedom", "quantile"), [(0, 1.96), (4, 2.776), (9, 2.262), (30, 2.042)])
+def test_few_iterations_tell_little_of_how_much_they_vary(freedom: int, quantile: float) -> None:
+    assert student_95(freedom) == pytest.approx(quantile, rel=0.02)
 
 
 def test_several_edits_at_once_are_one_answer() -> None:

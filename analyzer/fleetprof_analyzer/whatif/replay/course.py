@@ -223,6 +223,12 @@ def _merge(rows: StreamRows, awaited: Awaited, borders: Int64s) -> tuple[HostEve
     return events, place[len(calls) : len(plain)]
 
 
+def iterations_of_events(course: RankCourse) -> Int64s:
+    """The iteration in which each event of the host was, -1 outside, shape (h,)."""
+    passed = np.cumsum(course.host.kind == HostEvent.BORDER) - 1
+    return np.where(passed < len(course.bounds), passed, -1)
+
+
 def classes_of(course: RankCourse) -> list[WorkClass]:
     """The kind of each row of a course."""
     trace, rows = course.trace, course.rows

@@ -83,13 +83,14 @@ class JobGraph:
         self, courses: Sequence[RankCourse], meetings: Meetings, begins_ns: Int64s, *, proven: bool = True
     ) -> None:
         self.courses, self.meetings = list(courses), meetings
-        self.times = [time_streams(one, proven=proven) for one in courses]
-        self._begins_ns = begins_ns
+        known = {id(one): time_streams(one, proven=proven) for one in {id(one): one for one in courses}.values()}
+        self.times = [known[id(one)] for one in courses]
+        self.begins_ns = begins_ns
         self._numbers: list[_Numbers] = []
         count = 0
         for number, course in enumerate(courses):
             meets = np.zeros(len(course.rows), np.bool_)
-            meets[self._rows_of(number)[1]] = True
+            meets[self.rows_of(number)[1]] = True
             count = self._number(course, meets, count)
         self._first_meeting = count
         self._count = count + len(meetings.transfer_ns)
@@ -116,7 +117,7 @@ class JobGraph:
 
     def stricter(self) -> "JobGraph":
         """The same in which collectives also wait for what they were never seen to wait for, nor not to."""
-        return JobGraph(self.courses, self.meetings, self._begins_ns, proven=False)
+        return JobGraph(self.courses, self.meetings, self.begins_ns, proven=False)
 
     def _kinds(self) -> Int64s:
         """The kind of each node's own time, positions in `_KINDS`."""
@@ -127,7 +128,7 @@ class JobGraph:
             kind[nodes.ends] = [_KIND_OF_CLASS[one] for one in classes_of(course)]
         return kind
 
-    def _rows_of(self, number: int) -> tuple[Int64s, Int64s]:
+    def rows_of(self, number: int) -> tuple[Int64s, Int64s]:
         """(members of collectives, the rows of one rank that they are)."""
         here = np.flatnonzero(self.meetings.rank == number)
         rows = self.courses[number].rows
@@ -139,7 +140,7 @@ class JobGraph:
         return here[found], row[found]
 
     def _add_host(self, number: int, edges: _Edges) -> None:
-        course, nodes, begin = self.courses[number], self._numbers[number], int(self._begins_ns[number])
+        course, nodes, begin = self.courses[number], self._numbers[number], int(self.begins_ns[number])
         host = course.host
         if len(host):
             self._floor[nodes.came[0]] = host.begin_ns[0] - begin
@@ -168,10 +169,10 @@ class JobGraph:
         found = times.dependencies
         edges.add(nodes.ends[found.earlier], nodes.starts[found.later], found.gap_ns, guessed=True)
         rests = times.rests
-        self._floor[nodes.starts[rests]] = rows.start_ns[rests] - self._begins_ns[number]
+        self._floor[nodes.starts[rests]] = rows.start_ns[rests] - self.begins_ns[number]
 
     def _add_meetings(self, number: int, edges: _Edges) -> None:
-        member, row = self._rows_of(number)
+        member, row = self.rows_of(number)
         nodes, meeting = self._numbers[number], self._first_meeting + self.meetings.collective[member]
         edges.add(nodes.starts[row], meeting, 0)
         edges.add(meeting, nodes.ends[row], self.meetings.late_ns[member])
@@ -197,7 +198,7 @@ class JobGraph:
         rows = []
         for number, course in enumerate(self.courses):
             durations = course.rows.duration_ns.copy()
-            durations[self._rows_of(number)[1]] = 0
+            durations[self.rows_of(number)[1]] = 0
             rows.append(durations)
         return Lengths([one.host.own_ns for one in self.courses], rows, self.meetings.transfer_ns)
 
@@ -246,7 +247,7 @@ class JobGraph:
 
     def recorded(self) -> "GraphTimes":
         """The moment of each node as it was recorded."""
-        begins = self._begins_ns.tolist()
+        begins = self.begins_ns.tolist()
         return GraphTimes(
             [(one.host.left_ns - begin).astype(np.float64) for one, begin in zip(self.courses, begins, strict=True)],
             [(one.rows.end_ns - begin).astype(np.float64) for one, begin in zip(self.courses, begins, strict=True)],

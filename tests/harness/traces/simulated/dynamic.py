@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.traces.simulated.shapes import DynamicShapes, LoopShape
+from harness.traces.simulated.shapes import DynamicShapes, LoopShape, of_run
 
 _USUAL_TOKENS, _HIDDEN = 4096, 1024
 _LARGE_TILE, _SMALL_TILE = 128, 64
@@ -39,9 +39,11 @@ class ShapedKernel:
 class BatchSource:
     """The batches of one rank."""
 
-    def __init__(self, dynamic: DynamicShapes, shape: LoopShape, seed: int, rank: int, more: float) -> None:
+    def __init__(
+        self, dynamic: DynamicShapes, shape: LoopShape, seed: int, rank: int, more: float, run: int = 0
+    ) -> None:
         self._dynamic, self._layers, self._more = dynamic, shape.layers, more
-        self._draws = np.random.default_rng((seed, 29, rank))
+        self._draws = np.random.default_rng((seed, 29, rank, *of_run(run)))
         self._tunes = np.random.default_rng((seed, 30, rank))
         self._tuned: dict[tuple[str, int], tuple[int, float]] = {}
 

@@ -11,7 +11,7 @@ from fleetprof_analyzer.trace.trace import Trace
 
 from harness.traces.simulated.batches import batched
 from harness.traces.simulated.groups import ProcessGroups
-from harness.traces.simulated.loops import replicated, run, sharded
+from harness.traces.simulated.loops import replicated, run_loop, sharded
 from harness.traces.simulated.nodes import WorkGraph
 from harness.traces.simulated.pipelines import recommends, staged
 from harness.traces.simulated.rank import SimulatedRank, Waits
@@ -24,16 +24,22 @@ _LOOPS: dict[str, Callable[[SimulatedRank, ProcessGroups], Callable[[], Waits]]]
 
 
 class EventJob:
-    """A job that has run; who asks only how long it took leaves the profiler out. Times in µs."""
+    """A job that has run; who asks only how long it took leaves the profiler out. Times in µs.
 
-    def __init__(self, shape: LoopShape, fault: SimulatedFault, seed: int, *, profiled: bool = True) -> None:
+    Another `run` has the same machines, and batches and noise of its own.
+    """
+
+    def __init__(
+        self, shape: LoopShape, fault: SimulatedFault, seed: int, *, profiled: bool = True, run: int = 0
+    ) -> None:
         self.shape, self.fault, self.seed = shape, fault, seed
         graph = WorkGraph()
-        groups = ProcessGroups(shape, fault, seed)
+        groups = ProcessGroups(shape, fault, seed, run)
         self.ranks = [
-            SimulatedRank(graph, shape, fault, number, seed, profiled=profiled) for number in range(shape.ranks)
+            SimulatedRank(graph, shape, fault, number, seed, profiled=profiled, run=run)
+            for number in range(shape.ranks)
         ]
-        hosts = [run(rank, _LOOPS[shape.loop](rank, groups)) for rank in self.ranks]
+        hosts = [run_loop(rank, _LOOPS[shape.loop](rank, groups)) for rank in self.ranks]
         running = set(range(shape.ranks))
         graph.woken.extend(running)
         while graph.woken:
@@ -89,7 +95,7 @@ def _write(rank: SimulatedRank, offset_us: float, drift: float, shape: LoopShape
             start, length, process, thread = row.start, row.duration, 4000 + rank.rank, threads[str(row.place)]
         elif row.arguments["correlation"] in launched:
             start, length = row.node.start, row.node.ended - row.node.start
-            process, thread = rank.rank % 8, int(row.place)
+            process, thread = rank.rank % shape.per_node, int(row.place)
         else:
             continue
         events.append(
@@ -98,7 +104,7 @@ def _write(rank: SimulatedRank, offset_us: float, drift: float, shape: LoopShape
              "args": row.arguments}
         )  # fmt: skip
     document = {
-        "schemaVersion": 1, "deviceProperties": [{"id": rank.rank % 8, "name": "NVIDIA H100 80GB HBM3"}],
+        "schemaVersion": 1, "deviceProperties": [{"id": rank.rank % shape.per_node, "name": "NVIDIA H100 80GB HBM3"}],
         "distributedInfo": {"backend": "nccl", "rank": rank.rank, "world_size": shape.ranks},
         "displayTimeUnit": "ms", "baseTimeNanoseconds": int(1.7e18 + (begin + offset_us) * 1000),
         "traceEvents": events, "traceName": f"rank{rank.rank}.json",

@@ -90,6 +90,7 @@ def measure_loss(rank: SimulatedRank) -> None:
 def optimize(rank: SimulatedRank) -> None:
     begin = rank.time
     rank.spend(20)
+    work_us = 0.5 * rank.shape.kernel_us * rank.shape.optimizer
     for _ in range(3):
-        rank.kernel("multi_tensor_apply_kernel", 0.5 * rank.shape.kernel_us, "aten::_fused_adamw_", threads=320)
+        rank.kernel("multi_tensor_apply_kernel", work_us, "aten::_fused_adamw_", threads=320)
     rank.annotate("Optimizer.step#AdamW.step", begin)

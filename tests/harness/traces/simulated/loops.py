@@ -18,7 +18,7 @@ Loop = Callable[[SimulatedRank, ProcessGroups], Callable[[], Waits]]
 _TENSOR, _BUCKETS, _GATHERS, _SCATTERS, _REPLICAS, _EXPERTS = 22, 24, 25, 27, 29, 41  # streams
 
 
-def run(rank: SimulatedRank, iteration: Callable[[], Waits]) -> Waits:
+def run_loop(rank: SimulatedRank, iteration: Callable[[], Waits]) -> Waits:
     """All iterations of one rank."""
     shape = rank.shape
     for number in range(shape.warm + shape.iterations):

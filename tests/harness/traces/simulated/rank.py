@@ -14,7 +14,7 @@ import numpy as np
 from harness.traces.simulated.dynamic import Batch, BatchSource, say_dimensions
 from harness.traces.simulated.groups import ProcessGroup
 from harness.traces.simulated.nodes import Work, WorkGraph
-from harness.traces.simulated.shapes import LoopShape, SimulatedFault
+from harness.traces.simulated.shapes import LoopShape, SimulatedFault, of_run
 
 COMPUTE, COLLECTIVES_FROM = 7, 20  # streams
 _LAUNCH_US, _LATENCY_US, _QUEUE = 4.0, 3.0, 900
@@ -52,17 +52,28 @@ class SimulatedRank:
     """Host, streams and recorded rows of one rank; without a profiler it has no rows."""
 
     def __init__(
-        self, graph: WorkGraph, shape: LoopShape, fault: SimulatedFault, rank: int, seed: int, *, profiled: bool = True
+        self,
+        graph: WorkGraph,
+        shape: LoopShape,
+        fault: SimulatedFault,
+        rank: int,
+        seed: int,
+        *,
+        profiled: bool = True,
+        run: int = 0,
     ) -> None:
         self.graph, self.shape, self.fault, self.rank = graph, shape, fault, rank
         self._profiled = profiled
-        start, self._kernels, self._host, self._data, self._rare, speed, host_speed = (
-            np.random.default_rng((seed, 20 + number, rank)) for number in range(7)
+        start, self._kernels, self._host, self._data, self._rare = (
+            np.random.default_rng((seed, 20 + number, rank, *of_run(run))) for number in range(5)
         )
+        speed, host_speed = (np.random.default_rng((seed, 25 + number, rank)) for number in range(2))
         self.time = 300 * float(start.random())
         self._speed = float(np.exp(speed.normal(0, shape.rank_spread)))
         self._host_speed = float(np.exp(host_speed.normal(0, 0.02)))
-        self._lengths = np.random.default_rng((seed, 28, rank)).normal(0, 1, shape.warm + shape.iterations + 1)
+        self._lengths = np.random.default_rng((seed, 28, rank, *of_run(run))).normal(
+            0, 1, shape.warm + shape.iterations + 1
+        )
         self.streams: dict[int, Work] = {}
         self.rows: list[RecordedRow] = []
         self.thread = "main"
@@ -73,7 +84,7 @@ class SimulatedRank:
         self._queued: deque[Work] = deque()
         self._more = tuple(np.random.default_rng((seed, 31 + number, rank)) for number in range(3))
         more = fault.factor if self._is_at_fault("unequal_work") else 1.0
-        self.batches = BatchSource(shape.dynamic, shape, seed, rank, more) if shape.dynamic is not None else None
+        self.batches = BatchSource(shape.dynamic, shape, seed, rank, more, run) if shape.dynamic is not None else None
         self.batch = Batch()
 
     # The host.
@@ -309,5 +320,10 @@ class SimulatedRank:
 
     def _record_work(self, category: str, name: str, stream: int, node: Work, arguments: dict[str, Any]) -> None:
         if self._profiled:
-            metadata = {"device": self.rank % 8, "stream": stream, "correlation": self._correlation, **arguments}
+            metadata = {
+                "device": self.rank % self.shape.per_node,
+                "stream": stream,
+                "correlation": self._correlation,
+                **arguments,
+            }
             self.rows.append(RecordedRow(category, name, stream, 0.0, 0.0, metadata, node))

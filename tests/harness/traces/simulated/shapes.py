@@ -51,6 +51,9 @@ class LoopShape:
     rank_spread: float = 0.005
     host_noise: float = 0.3
     net_noise: float = 0.05
+    algorithm: str = ""  # "ring", "tree": how a transfer takes longer with more members; none: it does not
+    hop_us: float = 1.5  # of the latency of an algorithm
+    per_node: int = 8  # devices
     contention: float = 1.0  # factor on kernels beside a collective
     marks: str = "profiler_step"  # or "optimizer": only its annotation
     tells: str = (
@@ -63,6 +66,7 @@ class LoopShape:
     dynamic: DynamicShapes | None = None
     faster: Mapping[str, float] = field(default_factory=dict)  # by how much kernels whose names begin like that are
     load: float = 1.0  # factor on what the data loader takes
+    optimizer: float = 1.0  # factor on the optimizer's kernels: the part of the weights that a rank holds
 
     @property
     def ranks(self) -> int:
@@ -83,3 +87,8 @@ class SimulatedFault:
     places: dict[int, float] = field(default_factory=dict)  # where in the iteration a pause strikes, 0 to 1
     groups: tuple[str, ...] = ()  # whose names begin like that
     ranks: tuple[int, ...] = ()
+
+
+def of_run(run: int) -> tuple[int, ...]:
+    """The part of a seed that another run of the same job has of its own."""
+    return (run,) if run else ()
