@@ -108,6 +108,7 @@ def _changed(shape: LoopShape) -> Iterator[tuple[str, str, LoopShape]]:
         faster = replace(shape, faster={"sm90_gemm": factor})
         yield "edit: faster kernel", f"faster:sm90_gemm={factor:g}x", faster
     yield "edit: loader", "loader=0", replace(shape, load=0.0)
+    yield "edit: CUDA graphs", "graph=all", replace(shape, graphs=True)
 
 
 def _read(job: EventJob) -> CapturedJob:

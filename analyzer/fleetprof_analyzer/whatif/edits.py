@@ -42,6 +42,13 @@ class Loader:
 
 
 @dataclass(frozen=True, slots=True)
+class Graphed:
+    """Work launched in ranges of this name comes from one CUDA graph; all work without a name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class WithoutStraggler:
     """This rank takes what a rank of the same work takes."""
 
@@ -69,7 +76,7 @@ class NodeCount:
     count: int
 
 
-Edit = Faster | Network | Loader | WithoutStraggler | RankCount | NodeCount | BatchSize
+Edit = Faster | Network | Loader | Graphed | WithoutStraggler | RankCount | NodeCount | BatchSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +105,14 @@ def _network_factor(text: str) -> float:
     return _factor(text)
 
 
+def _range_name(text: str) -> str:
+    if not text:
+        raise UnreadableEdit(
+            "graph=all takes all launches, graph=NAME those of a module or range: what can be set is one"
+        )
+    return "" if text == "all" else text
+
+
 def _count(text: str, least: int) -> int:
     if not re.fullmatch(r"\d{1,9}", text) or int(text) < least:
         raise UnreadableEdit(f"{text!r} is no number from {least} on")
@@ -111,6 +126,10 @@ EDITS: Final = (
     ),
     EditForm("network", "2x", "transfers of collectives", lambda _, value: Network(_network_factor(value))),
     EditForm("loader", "0", "waits for the data loader", lambda _, value: Loader(_factor(value))),
+    EditForm(
+        "graph", "all", "launches of a module or range, or all, become a CUDA graph: the host's time between goes",
+        lambda _, value: Graphed(_range_name(value)),
+    ),
     EditForm(
         "without-straggler", "3", "this rank takes what its peers take",
         lambda _, value: WithoutStraggler(_count(value, 0)),

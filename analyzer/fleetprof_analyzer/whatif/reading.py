@@ -1,12 +1,18 @@
-"""Reads the captures that a what-if is asked of: folders or files of traces, through the one reader of traces.
+"""Reads the captures that a what-if is asked of, through the one reader of traces: folders, files, and stored ones.
 
-Guarantees: a trace that cannot be read is left out and named, as a report does.
+Guarantees: a trace that cannot be read is left out, as in a report.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
+from typing import IO
+
+from fleetprof_api import keys
+from fleetprof_store.base import Store, StoreError
 
 from fleetprof_analyzer.capture.folder import NothingToAnalyze, find_traces
+from fleetprof_analyzer.capture.stored_capture import read_capture
 from fleetprof_analyzer.rank.identity import identify
 from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.reading.reader import read_trace
@@ -14,6 +20,9 @@ from fleetprof_analyzer.trace.limits import LimitExceeded
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
 from fleetprof_analyzer.whatif.replay.job import CapturedJob, read_job
+
+OpenTrace = tuple[Callable[[], IO[bytes]], str, int | None]
+"""A trace: what opens it, its name, and its rank where that is known."""
 
 
 def read_folder(root: Path, terms: RecordingTerms | None = None) -> CapturedJob:
@@ -25,19 +34,36 @@ def read_folder(root: Path, terms: RecordingTerms | None = None) -> CapturedJob:
 
 def read_traces(root: Path) -> list[tuple[int | None, Trace]]:
     """All traces below a folder that hold something, by rank."""
-    found = list(_read(find_traces(root)))
-    if not found:
-        raise NothingToAnalyze(f"no trace below {root} holds anything: give the folder that holds all ranks' traces")
-    return found
+    files: list[OpenTrace] = [(partial(_open, path), source, None) for path, source in find_traces(root)]
+    return _read(files, f"below {root}")
 
 
-def _read(files: Sequence[tuple[Path, str]]) -> Iterable[tuple[int | None, Trace]]:
-    for path, source in files:
+def read_stored(store: Store, namespace: str, uid: str) -> CapturedJob:
+    """The job of a capture in a store. Raises NothingToAnalyze, StoreError, and what `read_job` does."""
+    capture = read_capture(store, namespace, uid)
+    files: list[OpenTrace] = [
+        (partial(store.open, keys.trace_key(namespace, uid, rank)), f"ranks/{rank}", rank)
+        for rank, one in capture.ranks.items()
+        if one.trace_bytes is not None
+    ]
+    return read_job(_read(files, f"of {uid} in the store"), capture.terms)
+
+
+def _open(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
+def _read(files: Iterable[OpenTrace], where: str) -> list[tuple[int | None, Trace]]:
+    found = []
+    for open_file, source, rank in files:
         problems = Problems()
         try:
-            with path.open("rb") as file:
+            with open_file() as file:
                 trace = read_trace(file, source, problems)
-        except (LimitExceeded, OSError):
+        except (LimitExceeded, OSError, StoreError):
             continue
         if len(trace.rows):
-            yield identify(trace.metadata, source, None, problems), trace
+            found.append((identify(trace.metadata, source, None, problems) if rank is None else rank, trace))
+    if not found:
+        raise NothingToAnalyze(f"no trace {where} holds anything: give all ranks' traces")
+    return found

@@ -14,6 +14,7 @@ from fleetprof_analyzer.whatif.edits import (
     BatchSize,
     Edit,
     Faster,
+    Graphed,
     Loader,
     Network,
     NodeCount,
@@ -22,7 +23,7 @@ from fleetprof_analyzer.whatif.edits import (
     WithoutStraggler,
 )
 from fleetprof_analyzer.whatif.peers import take_from_peer
-from fleetprof_analyzer.whatif.replay.course import RankCourse
+from fleetprof_analyzer.whatif.replay.course import HostEvent, RankCourse
 from fleetprof_analyzer.whatif.replay.graph import JobGraph, Lengths
 from fleetprof_analyzer.whatif.replay.job import CapturedJob
 from fleetprof_analyzer.whatif.scaling.growth import grow
@@ -52,6 +53,8 @@ def edit(job: CapturedJob, edits: list[Edit]) -> EditedJob:
                 _speed_up(job.graph, scenario, one)
             case Loader():
                 _load(job.graph, scenario, one)
+            case Graphed():
+                _graph(job.graph, scenario, one)
             case Network():
                 _transfer(job, scenario, one)
             case WithoutStraggler():
@@ -130,6 +133,32 @@ def _load(graph: JobGraph, scenario: EditedJob, change: Loader) -> None:
     if not total:
         raise NotTold("no wait for a data loader is marked in this capture")
     scenario.rests_on.append(f"{_ms(total)} ms in ranges of data loading, over all ranks")
+
+
+def _graph(graph: JobGraph, scenario: EditedJob, change: Graphed) -> None:
+    """The host's time from one launch to the next goes, but for data loading; waits and what is outside stay."""
+    launches, total = 0, 0
+    for number, course in enumerate(graph.courses):
+        if course.kind != "gpu":
+            raise NotTold("without a device nothing is launched that a CUDA graph could hold")
+        kind, own = course.host.kind, scenario.lengths.host_ns[number]
+        host, names = _host_rows(course), course.trace.names
+        between = (kind == HostEvent.LAUNCH) & np.concatenate(([False], kind[:-1] == HostEvent.LAUNCH))
+        loads = np.array([is_data_loading(one) for one in names], np.bool_)[host.name]
+        vanishing = own - np.minimum(_inside(course, union(host.start_ns[loads], host.end_ns[loads])), own)
+        if change.name:
+            ranges = host.select(np.array([change.name in one for one in names], np.bool_)[host.name])
+            vanishing = np.minimum(vanishing, _inside(course, union(ranges.start_ns, ranges.end_ns)))
+        vanishing = np.where(between, vanishing, 0)
+        launches += int((vanishing > 0).sum())
+        total += int(vanishing.sum())
+        scenario.lengths.host_ns[number] = own - vanishing
+    if not launches:
+        raise NotTold(f"nothing is launched in a module or range with {change.name!r} in this capture")
+    scenario.rests_on.append(
+        f"{launches} launches that follow another one, with {_ms(total)} ms of hosts' own time before them, over all "
+        "ranks; that work can be captured in a graph (fixed shapes, no wait inside) is not checked"
+    )
 
 
 def _transfer(job: CapturedJob, scenario: EditedJob, change: Network) -> None:

@@ -4,7 +4,7 @@ Guarantees: only reads; what exists as a path is taken as one; what cannot be re
 """
 
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from fleetprof_analyzer.capture.folder import NothingToAnalyze, SeveralJobs, analyze_directory
 from fleetprof_api import keys
@@ -24,18 +24,32 @@ _S3: Final = "s3://"
 _PAGE: Final = "report.html"
 
 
-def read_reference(reference: str, state: StateDirectory) -> Report:
-    """The report that is meant. Raises Failure."""
+class StoredPlace(NamedTuple):
+    """A capture in a store."""
+
+    store: Store
+    namespace: str
+    uid: str
+
+
+def find_place(reference: str, state: StateDirectory) -> Path | StoredPlace:
+    """The path that is meant, or the capture in a store. Raises Failure."""
     if reference.startswith(_S3):
-        return _read_place(reference)
+        return _find_address(reference)
     path = Path(reference)
-    if path.is_dir():
-        return _read_folder(path)
-    if path.is_file() or path.name == _PAGE:
-        return read_file(path)
+    if path.exists() or path.name == _PAGE:
+        return path
     store = open_store(state.store())
     ledger = find_capture(read_captures(store), reference).ledger
-    return _read_stored(store, ledger.namespace, ledger.uid, reference)
+    return StoredPlace(store, ledger.namespace, ledger.uid)
+
+
+def read_reference(reference: str, state: StateDirectory) -> Report:
+    """The report that is meant. Raises Failure."""
+    place = find_place(reference, state)
+    if isinstance(place, StoredPlace):
+        return _read_stored(place, reference)
+    return _read_folder(place) if place.is_dir() else read_file(place)
 
 
 def read_file(path: Path) -> Report:
@@ -63,19 +77,19 @@ def _read_folder(folder: Path) -> Report:
         raise Failure(f"no report and no trace: {error}", code=ExitCode.INVALID) from None
 
 
-def _read_place(address: str) -> Report:
+def _find_address(address: str) -> StoredPlace:
     try:
         location, namespace, uid = parse_capture_address(address)
     except ValueError as error:
         raise Failure(
             str(error), next_step="use the address that fleetprof report -o path prints", code=ExitCode.INVALID
         ) from None
-    return _read_stored(open_store(location), namespace, uid, address)
+    return StoredPlace(open_store(location), namespace, uid)
 
 
-def _read_stored(store: Store, namespace: str, uid: str, name: str) -> Report:
+def _read_stored(place: StoredPlace, name: str) -> Report:
     try:
-        return parse_report(store.get(keys.report_key(namespace, uid)), name)
+        return parse_report(place.store.get(keys.report_key(place.namespace, place.uid)), name)
     except NotFound:
         raise Failure(f"{name} has no report", next_step="see how it ended: fleetprof list") from None
     except (StoreError, ValueError) as error:

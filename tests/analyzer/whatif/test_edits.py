@@ -7,6 +7,7 @@ from fleetprof_analyzer.whatif.edits import (
     BatchSize,
     Edit,
     Faster,
+    Graphed,
     Loader,
     Network,
     NodeCount,
@@ -22,6 +23,8 @@ READ: list[tuple[str, Edit]] = [
     ("loader=0", Loader(math.inf)),
     ("loader=3x", Loader(3)),
     ("without-straggler=3", WithoutStraggler(3)),
+    ("graph=all", Graphed("")),
+    ("graph=model.layers.0", Graphed("model.layers.0")),
     ("ranks=64", RankCount(64)),
     ("nodes=8", NodeCount(8)),
     ("batch_size=64", BatchSize(64)),
@@ -30,7 +33,8 @@ READ: list[tuple[str, Edit]] = [
     ("faster:void gemm<a = 1>=2x", Faster("void gemm<a = 1>", 2)),
 ]
 REFUSED = ["", "network", "network=", "network=2", "network=0", "network=0x", "faster=2x", "faster:=2x", "loader:a=2x",
-           "ranks=1", "nodes=0", "batch_size=0", "batch_size=-1", "batch_size=1.5", "device=H100"]  # fmt: skip
+           "graph=", "ranks=1", "nodes=0", "batch_size=0", "batch_size=-1", "batch_size=1.5",
+           "device=H100"]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "meant"), READ)

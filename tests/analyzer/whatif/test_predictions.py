@@ -14,6 +14,7 @@ from harness.traces.simulated.shapes import LoopShape, SimulatedFault
 WORST = 0.04
 JOB = LoopShape(loop="replicated", dp=4, layers=3, iterations=6, kernel_us=80)
 BOUND_BY_HOST = replace(JOB, kernel_us=8, host_us=20)
+LITTLE_TO_SEND = replace(BOUND_BY_HOST, net_us=10)
 BOUND_BY_NETWORK = LoopShape(loop="sharded", shards=4, layers=4, iterations=6, kernel_us=60, net_us=500)
 WAITS_FOR_DATA = replace(JOB, kernel_us=20, load=15)
 EDITED: list[tuple[LoopShape, str, LoopShape]] = [
@@ -23,6 +24,7 @@ EDITED: list[tuple[LoopShape, str, LoopShape]] = [
     (BOUND_BY_NETWORK, "network=2x", replace(BOUND_BY_NETWORK, net_us=250)),
     (BOUND_BY_NETWORK, "network=0.5x", replace(BOUND_BY_NETWORK, net_us=1000)),
     (JOB, "network=4x", replace(JOB, net_us=JOB.net_us / 4)),
+    (LITTLE_TO_SEND, "graph=all", replace(LITTLE_TO_SEND, graphs=True)),
     (WAITS_FOR_DATA, "loader=0", replace(WAITS_FOR_DATA, load=0)),
     (WAITS_FOR_DATA, "loader=2x", replace(WAITS_FOR_DATA, load=7.5)),
 ]
@@ -55,7 +57,7 @@ def test_without_its_straggler_a_job_takes_what_the_healthy_one_does(layout: str
 
 def test_intervals_hold_the_next_captures() -> None:
     inside = []
-    for shape, text, changed in (EDITED[0], EDITED[3], EDITED[6]):
+    for shape, text, changed in (EDITED[0], EDITED[3], EDITED[7]):
         interval = answer_of(EventJob(shape, SimulatedFault(), 7), text).iteration_ns
         assert interval is not None
         for run in range(1, 4):
@@ -85,8 +87,17 @@ def test_what_bounds_the_job_follows_the_edit() -> None:
     assert max(then.bound_by, key=lambda kind: then.bound_by[kind]) == "compute"
 
 
+def test_one_module_of_a_graph_saves_a_part_of_what_all_do() -> None:
+    job = EventJob(BOUND_BY_HOST, SimulatedFault(), 7)
+    backward, every = (answer_of(job, f"graph={name}").change for name in ("AddmmBackward0", "all"))
+    assert backward is not None
+    assert every is not None
+    assert every < backward < 0
+
+
 REFUSED = [
     ("faster:no_such_name=2x", "no_such_name"),
+    ("graph=no_such_module", "no_such_module"),
     ("without-straggler=9", "rank 9 is not in this capture"),
 ]
 

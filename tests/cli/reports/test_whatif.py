@@ -1,11 +1,16 @@
 """`fleetprof whatif`: an answer with its interval, or the reason why there is none."""
 
+import gzip
 import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
+from fleetprof_api import keys
+from fleetprof_api.ledger import Ledger
+from fleetprof_cli.local.state import StateDirectory
 from harness.traces.simulated.jobs import EventJob
 from harness.traces.simulated.shapes import LoopShape, SimulatedFault
 
@@ -74,3 +79,33 @@ def test_a_history_is_checked_against_what_came(fleetprof: Fleetprof, traces: Pa
     result = fleetprof("whatif", f"{traces}@8", f"{traces}@16", f"{traces}@12", "--backtest")
     assert result.returncode == 0, result.stderr
     assert "1 prediction(s), median error 0.0 %, 100 % inside the interval; 2 capture(s)" in result.stdout
+
+
+def test_a_stored_capture_is_found_by_its_name(fleetprof: Fleetprof, traces: Path, state: StateDirectory) -> None:
+    store = state.path / "store"
+    ledger = Ledger(uid="8a7b", name="first", namespace="default", completed_unix_ns=1)
+    documents = {keys.ledger_key("default", "8a7b"): msgspec.json.encode(ledger)}
+    for rank, trace in enumerate(sorted(traces.iterdir())):
+        documents[keys.trace_key("default", "8a7b", rank)] = gzip.compress(trace.read_bytes())
+    for key, document in documents.items():
+        (store / key).parent.mkdir(parents=True, exist_ok=True)
+        (store / key).write_bytes(document)
+    stored, folder = (fleetprof("whatif", one, "--set", "network=2x", "-o", "json") for one in ("first", traces))
+    assert stored.returncode == 0, stored.stderr
+    assert json.loads(stored.stdout) == json.loads(folder.stdout)
+
+
+def test_each_scenario_of_a_file_gets_a_line(fleetprof: Fleetprof, traces: Path, tmp_path: Path) -> None:
+    (tmp_path / "scenarios.yaml").write_text("faster: [network=2x, loader=0]\nalone: without-straggler=7\n")
+    result = fleetprof("whatif", traces, "--scenarios", tmp_path / "scenarios.yaml")
+    assert result.returncode == 0, result.stderr
+    faster, alone = result.stdout.splitlines()
+    assert faster.startswith("faster")
+    assert "throughput +" in faster
+    assert alone == "alone   cannot say: rank 7 is not in this capture"
+
+
+@pytest.mark.parametrize("text", ["- network=2x", "a: {b: c}", "a: [network]", "", "a: 'x"])
+def test_what_is_no_list_of_scenarios_is_refused(fleetprof: Fleetprof, traces: Path, tmp_path: Path, text: str) -> None:
+    (tmp_path / "scenarios.yaml").write_text(text)
+    assert fleetprof("whatif", traces, "--scenarios", tmp_path / "scenarios.yaml").returncode == 2

@@ -8,21 +8,23 @@ from pathlib import Path
 import click
 import msgspec
 from fleetprof_analyzer.capture.folder import NothingToAnalyze
-from fleetprof_analyzer.whatif.answer import Prediction
-from fleetprof_analyzer.whatif.backtest import Backtest, backtest
+from fleetprof_analyzer.whatif.backtest import backtest
 from fleetprof_analyzer.whatif.batch_sizes import SizedCapture, predict_size, sized_capture
-from fleetprof_analyzer.whatif.edits import EDITS, BatchSize, Edit, UnreadableEdit, read_edits
+from fleetprof_analyzer.whatif.edits import EDITS, BatchSize, UnreadableEdit, read_edits
 from fleetprof_analyzer.whatif.prediction import predict
-from fleetprof_analyzer.whatif.reading import read_folder
+from fleetprof_analyzer.whatif.reading import read_folder, read_stored
 from fleetprof_analyzer.whatif.replay.graph import CircularWork
-from fleetprof_analyzer.whatif.replay.job import NothingToReplay
+from fleetprof_analyzer.whatif.replay.job import CapturedJob, NothingToReplay
+from fleetprof_analyzer.whatif.table import PredictionTable, predict_all, say_table
 from fleetprof_analyzer.whatif.words import say_answer, say_backtest
+from fleetprof_store.base import StoreError
 
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.options import output_option, state_option
-from fleetprof_cli.reports.reference import read_reference
+from fleetprof_cli.reports.reference import StoredPlace, find_place, read_reference
+from fleetprof_cli.reports.scenarios import read_scenarios
 from fleetprof_cli.terminal.reports import print_json
 
 _SETTINGS = "; ".join(f"{form.key}={form.value}: {form.meaning}" for form in EDITS)
@@ -30,26 +32,46 @@ _SETTINGS = "; ".join(f"{form.key}={form.value}: {form.meaning}" for form in EDI
 
 @click.command("whatif")
 @click.argument("captures", nargs=-1, required=True, metavar="DIR|FILE|CAPTURE[@SIZE]...")
+@click.option(
+    "--scenarios",
+    "scenarios_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="YAML that maps names to settings; each gets a line.",
+)
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help=f"What would be changed. {_SETTINGS}.")
 @click.option("--backtest", "checks", is_flag=True, help="Predict each capture's batch size from those before it.")
 @output_option("text", "json", text="The answer in words, or as a JSON document.")
 @state_option
 @click.pass_obj
 def command(
-    state: StateDirectory, *, captures: tuple[str, ...], settings: tuple[str, ...], checks: bool, output: str
+    state: StateDirectory,
+    *,
+    captures: tuple[str, ...],
+    scenarios_file: Path | None,
+    settings: tuple[str, ...],
+    checks: bool,
+    output: str,
 ) -> None:
     """Predict an iteration under changes, from the traces of a job's ranks.
 
-    Without `--set` it says how well the replay meets the recording. Each answer has a 95 % interval, or says why there
-    is none. A batch size is predicted from two captures or more, each with its size: DIR@8 DIR@16. With `--backtest`
-    captures stand in the order in which they were taken.
+    A capture is a folder or file of traces, or one in the store as `fleetprof report` finds it. Without `--set` it
+    says how well the replay meets the recording. Each answer has a 95 % interval, or says why there is none. A batch
+    size is predicted from two captures or more, each with its size: DIR@8 DIR@16. With `--backtest` captures stand in
+    the order in which they were taken.
     """
     try:
         edits = read_edits(settings)
     except UnreadableEdit as error:
         raise Failure(str(error), code=ExitCode.INVALID) from None
     if checks:
-        _show_backtest(backtest([(one, _at_size(one, state)) for one in captures]), output)
+        found = backtest([(one, _at_size(one, state)) for one in captures])
+        _show(found, say_backtest(found), output)
+        return
+    if scenarios_file is not None:
+        scenarios = {name: [*settings, *more] for name, more in read_scenarios(scenarios_file).items()}
+        table = _predict_all(captures, state, scenarios)
+        _show(table, say_table(table), output)
         return
     sizes = [edit.size for edit in edits if isinstance(edit, BatchSize)]
     if sizes and len(edits) == 1:
@@ -57,32 +79,40 @@ def command(
     elif len(captures) > 1:
         raise Failure("several captures are for batch_size alone", code=ExitCode.INVALID)
     else:
-        answer = _replay(Path(captures[0]), edits, list(settings))
+        answer = predict(_read_job(captures[0], state), list(settings), edits)
+    _show(answer, say_answer(answer), output)
+
+
+def _show(document: msgspec.Struct, text: str, output: str) -> None:
     if output == "json":
-        print_json(msgspec.json.format(msgspec.json.encode(answer), indent=1) + b"\n")
+        print_json(msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
     else:
-        click.echo(say_answer(answer), nl=False)
+        click.echo(text, nl=False)
 
 
-def _show_backtest(found: Backtest, output: str) -> None:
-    if output == "json":
-        print_json(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
-    else:
-        click.echo(say_backtest(found), nl=False)
-
-
-def _replay(traces: Path, edits: list[Edit], texts: list[str]) -> Prediction:
+def _predict_all(captures: tuple[str, ...], state: StateDirectory, scenarios: dict[str, list[str]]) -> PredictionTable:
+    if len(captures) > 1:
+        raise Failure("scenarios are of one capture", code=ExitCode.INVALID)
     try:
-        return predict(read_folder(traces), texts, edits)
+        for texts in scenarios.values():
+            read_edits(texts)
+        return predict_all(_read_job(captures[0], state), scenarios)
+    except UnreadableEdit as error:
+        raise Failure(str(error), code=ExitCode.INVALID) from None
+
+
+def _read_job(capture: str, state: StateDirectory) -> CapturedJob:
+    place = find_place(capture, state)
+    try:
+        return read_stored(*place) if isinstance(place, StoredPlace) else read_folder(place)
     except FileNotFoundError:
-        raise Failure(
-            f"{traces} is no folder and no file of traces", next_step="fetch a capture's: fleetprof report -o path",
-            code=ExitCode.INVALID,
-        ) from None  # fmt: skip
+        raise Failure(f"{capture} is no folder and no file of traces", code=ExitCode.INVALID) from None
     except (NothingToAnalyze, NothingToReplay) as error:
         raise Failure(str(error), code=ExitCode.INVALID) from None
+    except StoreError as error:
+        raise Failure(f"cannot read the object store: {error}") from None
     except CircularWork:
-        raise Failure(f"{traces}: its work seems to wait for itself: it cannot be replayed") from None
+        raise Failure(f"{capture}: its work seems to wait for itself: it cannot be replayed") from None
 
 
 def _at_size(text: str, state: StateDirectory) -> SizedCapture:

@@ -95,12 +95,12 @@ class SimulatedRank:
         self._step = 0
         self.borders.append((self.time, self.streams.get(COMPUTE)))
 
-    def spend(self, usual_us: float) -> None:
-        """The host's time for a small step."""
+    def spend(self, usual_us: float, *, launches: bool = True) -> None:
+        """The host's time for a small step, on the way to a launch unless it is said not to be."""
         noise = self.shape.host_noise
         taken = usual_us * math.exp(self._host.normal(0, noise) - noise**2 / 2) * self._slowness()
         hiccup = float(self._rare.exponential(60)) if self._rare.random() < 0.002 else 0.0
-        self.time += taken + hiccup
+        self.time += 0.0 if launches and self.shape.graphs else taken + hiccup
 
     def _collect_garbage(self) -> None:
         """Python collects between two operators, and not while autograd's own thread works."""
@@ -299,7 +299,7 @@ class SimulatedRank:
     def _launch(self, call: str, steps: float = 1.0) -> float:
         self.spend(self.shape.host_us * steps)
         begin = self.time
-        self.time += _LAUNCH_US * self._slowness()
+        self.time += 0.0 if self.shape.graphs else _LAUNCH_US * self._slowness()
         self._correlation += 1
         self._record("cuda_runtime", call, begin, {"correlation": self._correlation, "cbid": 211})
         return self.time + _LATENCY_US

@@ -65,6 +65,7 @@ class LoopShape:
     annotates: bool = True  # a recommender's pipeline names its stages
     dynamic: DynamicShapes | None = None
     faster: Mapping[str, float] = field(default_factory=dict)  # by how much kernels whose names begin like that are
+    graphs: bool = False  # work comes from CUDA graphs: the host takes no time between launches
     load: float = 1.0  # factor on what the data loader takes
     optimizer: float = 1.0  # factor on the optimizer's kernels: the part of the weights that a rank holds
 
