@@ -126,8 +126,8 @@ def test_waits_that_some_hosts_hide_are_enough_to_ask_for_operators() -> None:
 
 
 def test_what_costs_less_than_the_replay_is_off_by_is_not_told() -> None:
-    """A tenth of the calls are in no row, so that collectives seem to be launched before their work."""
-    found = recorded(draw_simulated("fsdp", "data_loader", 701_000), LOST)
+    """A tenth of the calls are in no row, and nothing says for certain which work their collectives stand behind."""
+    found = recorded(draw_simulated("fsdp", "data_loader", 500_000), LOST)
     assert (found.verdict, found.ranks) == ("undecided", [])
     assert found.fidelity == pytest.approx(1.14, abs=0.01)
-    assert found.reason.startswith("the window replayed from the traces is 13.8 % longer than it was")
+    assert found.reason.startswith("the window replayed from the traces is 14.0 % longer than it was")
