@@ -8,7 +8,7 @@ import pytest
 from fleetprof_api.request import Analysis
 from fleetprof_operator.analyses.analyzer_job import build_job
 from harness.kubernetes.api_server import ApiServer, run_api_server, since
-from harness.kubernetes.chart import NAMESPACE, OF_A_SITE, VALUE_SETS, Objects, render
+from harness.kubernetes.chart import MOUNTS, NAMESPACE, PLACES, VALUE_SETS, Objects, render
 from harness.kubernetes.stolen_identities import BINDINGS, JOBS, POLICIES, must
 from harness.waiting import wait_until
 
@@ -20,8 +20,8 @@ CASES: dict[str, tuple[str, ...]] = {
     name.replace(" ", "-"): VALUE_SETS[name]
     for name in ("S3", "a private store", "bundled store", "cert-manager", "accounts of others", "placed", "pinned")
 } | {
-    "site": (*S3, *(f"analyzer.{value}" for value in OF_A_SITE)),
-    "private-site": (*VALUE_SETS["a private store"], *(f"analyzer.{value}" for value in OF_A_SITE)),
+    "site": (*S3, *(f"analyzer.{value}" for value in (*PLACES, *MOUNTS))),
+    "private-site": (*VALUE_SETS["a private store"], *(f"analyzer.{value}" for value in (*PLACES, *MOUNTS))),
     "resources": (*S3, "analyzer.resources.limits.memory=8Gi", "analyzer.deadlineSeconds=900"),
     "variables": (
         *S3,

@@ -146,7 +146,7 @@ def test_an_upgrade_takes_nothing_away_that_was_filled_in_since(release: Helm, s
         webhook["clientConfig"]["caBundle"] = authority
     status, answer = server.call("PATCH", CONFIGURATION, {"webhooks": configuration["webhooks"]})
     assert status == 200, answer
-    release("upgrade", "fleetprof", str(CHART), *settings((*BUNDLED, "operator.logLevel=debug")))
+    release("upgrade", "fleetprof", str(CHART), *settings((*BUNDLED, "pods.logLevel=debug")))
     _, after = server.call("GET", path_of("secrets", "fleetprof-store"))
     assert after["data"] == before["data"]
     _, certificates = server.call("GET", path_of("secrets", "fleetprof-tls"))

@@ -2,7 +2,7 @@
 
 import pytest
 from fleetprof_api.pods import ANALYSIS_AUDIENCE, AUDIENCE, IDENTITY_DIRECTORY
-from harness.kubernetes.chart import NAMESPACE, OF_A_SITE, OIDC, VALUE_SETS, ValuesRefused, render
+from harness.kubernetes.chart import MOUNTS, NAMESPACE, OIDC, PLACES, VALUE_SETS, ValuesRefused, render
 
 pytestmark = pytest.mark.helm
 
@@ -153,8 +153,9 @@ def test_pods_are_placed_as_told() -> None:
 
 
 @pytest.mark.parametrize("part", ["operator", "webhook", "analyzer", "webui"])
-def test_a_site_gives_a_component_affinity_spread_environment_and_volumes(part: str) -> None:
-    pods = dict(render((*OIDC, *(f"{part}.{value}" for value in OF_A_SITE))).pods())
+def test_a_site_gives_affinity_and_spread(part: str) -> None:
+    key = "analyzer" if part == "analyzer" else "pods"
+    pods = dict(render((*OIDC, *(f"{key}.{value}" for value in PLACES))).pods())
     template = pods["analyzer Jobs" if part == "analyzer" else f"fleetprof-{part}"]
     spec, labels = template["spec"], template["metadata"]["labels"]
     (preferred,) = spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
@@ -169,6 +170,12 @@ def test_a_site_gives_a_component_affinity_spread_environment_and_volumes(part: 
         "topologyKey": "topology.kubernetes.io/zone",
         "whenUnsatisfiable": "DoNotSchedule",
     }
+
+
+@pytest.mark.parametrize("part", ["operator", "analyzer", "webui"])
+def test_a_site_gives_a_component_environment_and_volumes(part: str) -> None:
+    pods = dict(render((*OIDC, *(f"{part}.{value}" for value in MOUNTS))).pods())
+    spec = pods["analyzer Jobs" if part == "analyzer" else f"fleetprof-{part}"]["spec"]
     (container,) = spec["containers"]
     assert {"name": "HTTPS_PROXY", "value": "http://proxy.example:3128"} in container["env"]
     assert {"name": "corporate", "mountPath": "/etc/corporate"} in container["volumeMounts"]
@@ -194,8 +201,8 @@ def environment_of_the_webhook(name: str) -> dict[str, str]:
 
 
 def test_a_spread_with_a_selector_of_its_own_keeps_it() -> None:
-    own = "webhook.topologySpreadConstraints[0].labelSelector.matchLabels.team=ml"
-    pods = dict(render((*OIDC, *(f"webhook.{value}" for value in OF_A_SITE), own)).pods())
+    own = "pods.topologySpreadConstraints[0].labelSelector.matchLabels.team=ml"
+    pods = dict(render((*OIDC, *(f"pods.{value}" for value in PLACES), own)).pods())
     (spread,) = pods["fleetprof-webhook"]["spec"]["topologySpreadConstraints"]
     assert spread["labelSelector"] == {"matchLabels": {"team": "ml"}}
 
@@ -204,12 +211,11 @@ def test_a_spread_with_a_selector_of_its_own_keeps_it() -> None:
     ("value", "words"),
     [
         ("operator.extraEnv[0].name=FLEETPROF_STORE", "extraEnv"),
-        ("webhook.topologySpreadConstraints[0].maxSkew=1", "topologyKey"),
+        ("pods.topologySpreadConstraints[0].maxSkew=1", "topologyKey"),
         ("webui.extraVolumeMounts[0].name=corporate", "mountPath"),
         (r"commonLabels.fleetprof\.io/inject=true", "commonLabels"),
         (r"commonLabels.app\.kubernetes\.io/name=ours", "invalid propertyName"),
         ("analyzer.ttlSecondsAfterFinished=0", "ttlSecondsAfterFinished"),
-        ("webhook.pods.timeoutSeconds=31", "timeoutSeconds"),
     ],
 )
 def test_what_would_take_something_of_ours_away_is_refused(value: str, words: str) -> None:

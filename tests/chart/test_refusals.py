@@ -133,8 +133,8 @@ WRONG = {
     "operator.replicas=0": "/operator/replicas",
     "operator.resources.limits.memory=lots": "/operator/resources/limits/memory",
     "operator.resources.claims=1": "/operator/resources",
-    "operator.tolerations[0].operator=Maybe": "/operator/tolerations/0/operator",
-    "operator.logLevel=loud": "/operator/logLevel",
+    "pods.tolerations[0].operator=Maybe": "/pods/tolerations/0/operator",
+    "pods.logLevel=loud": "/pods/logLevel",
     "webhook.replicas=0": "/webhook/replicas",
     "tls.certManager.issuerRef.kind=Secret": "/tls/certManager/issuerRef/kind",
     "webui.url=http://ui.example": "/webui/url",
@@ -146,7 +146,6 @@ WRONG = {
     "networkPolicy.apiServerPorts={0}": "/networkPolicy/apiServerPorts/0",
     "networkPolicy.storeCidrs={anywhere}": "/networkPolicy/storeCidrs/0",
     "networkPolicy.extraEgress[0].from=a": "/networkPolicy/extraEgress/0",
-    "serviceMonitor.interval=often": "/serviceMonitor/interval",
     "fullnameOverride=Not-A-Name": "/fullnameOverride",
 }
 

@@ -1,6 +1,6 @@
 {{/* What all our pods have in common: they pass the `restricted` Pod Security Standard. */}}
 
-{{/* Takes `root`, a component's `values`, e.g. .Values.operator, and its `component` where its pods may be spread. */}}
+{{/* Takes `root`, the `values` of placement, e.g. .Values.pods, its `component` where pods may be spread, and `replicated`. */}}
 {{- define "fleetprof.placement" -}}
 {{- with .root.Values.image.pullSecrets }}
 imagePullSecrets:
@@ -37,7 +37,7 @@ of no pods is about the component's own: Kubernetes would count none.
 {{- if .component }}
 {{- $own := dict "matchLabels" (include "fleetprof.selectorLabels" (dict "root" .root "component" .component) | fromYaml) }}
 {{- $overNodes := list (dict "maxSkew" 1 "topologyKey" "kubernetes.io/hostname" "whenUnsatisfiable" "ScheduleAnyway") }}
-{{- range .values.topologySpreadConstraints | default (ternary $overNodes list (hasKey .values "replicas")) }}
+{{- range .values.topologySpreadConstraints | default (ternary $overNodes list (hasKey . "replicated")) }}
 {{- $each := ternary . (merge (deepCopy .) (dict "labelSelector" $own)) (hasKey . "labelSelector") }}
 - {{ toYaml $each | indent 2 | trim }}
 {{- end }}

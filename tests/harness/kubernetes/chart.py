@@ -31,7 +31,7 @@ PROXY = (
     "webui.proxy.audience=fleetprof",
 )
 # What each component's pod may be given.
-OF_A_SITE = (
+PLACES = (
     "affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1",
     "affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchFields[0].key=metadata.name",
     "affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchFields[0].operator=In",
@@ -39,6 +39,8 @@ OF_A_SITE = (
     "topologySpreadConstraints[0].maxSkew=2",
     "topologySpreadConstraints[0].topologyKey=topology.kubernetes.io/zone",
     "topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule",
+)
+MOUNTS = (
     "extraEnv[0].name=HTTPS_PROXY",
     "extraEnv[0].value=http://proxy.example:3128",
     "extraVolumes[0].name=corporate",
@@ -101,12 +103,10 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
     "placed": (
         *OIDC,
         "image.pullSecrets={mirror}",
-        *(f"{part}.priorityClassName=low" for part in ("operator", "webhook", "analyzer", "webui")),
-        *(f"{part}.nodeSelector.pool=cpu" for part in ("operator", "webhook", "analyzer", "webui")),
-        *(f"{part}.tolerations[0].operator=Exists" for part in ("operator", "webhook", "analyzer", "webui")),
-        "operator.podAnnotations.team=ml",
-        "webhook.podAnnotations.team=ml",
-        "webui.podAnnotations.team=ml",
+        *(f"{part}.priorityClassName=low" for part in ("pods", "analyzer")),
+        *(f"{part}.nodeSelector.pool=cpu" for part in ("pods", "analyzer")),
+        *(f"{part}.tolerations[0].operator=Exists" for part in ("pods", "analyzer")),
+        "pods.annotations.team=ml",
     ),
     "pinned": (
         *OIDC,
@@ -187,12 +187,11 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
     "a site's own": (
         *OIDC,
         "commonLabels.cost-centre=ml",
-        *(f"{part}.{value}" for part in ("operator", "webhook", "webui") for value in OF_A_SITE),
+        *(f"pods.{value}" for value in PLACES),
+        *(f"{part}.{value}" for part in ("operator", "webui") for value in MOUNTS),
         "analyzer.ttlSecondsAfterFinished=300",
         "webhook.pods.failurePolicy=Fail",
-        "webhook.pods.timeoutSeconds=1",
         "webhook.requests.failurePolicy=Ignore",
-        "webhook.requests.timeoutSeconds=9",
         "webhook.excludedNamespaces={team-x,kube-system}",
     ),
 }

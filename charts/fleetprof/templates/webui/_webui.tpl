@@ -26,7 +26,7 @@
 {{- define "fleetprof.webuiEnvironment" -}}
 {{- $webui := .Values.webui -}}
 - name: FLEETPROF_LOG_LEVEL
-  value: {{ $webui.logLevel }}
+  value: {{ .Values.pods.logLevel }}
 - name: FLEETPROF_LISTEN
   value: 0.0.0.0:8770
 - name: FLEETPROF_HTTP_LISTEN
