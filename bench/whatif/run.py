@@ -27,7 +27,7 @@ from fleetprof_analyzer.whatif.reading import read_folder  # noqa: E402
 from fleetprof_analyzer.whatif.replay.job import CapturedJob, read_job  # noqa: E402
 from harness.traces.simulated.cases import HEALTHY, LAYOUTS, draw_simulated, faults_of  # noqa: E402
 from harness.traces.simulated.jobs import EventJob  # noqa: E402
-from harness.traces.simulated.shapes import LoopShape, SimulatedFault  # noqa: E402
+from harness.traces.simulated.shapes import DynamicShapes, LoopShape, SimulatedFault  # noqa: E402
 
 # (a folder, its files as one job each) of the published traces.
 REAL = (
@@ -36,6 +36,7 @@ REAL = (
     ("sampled_2of128", False), ("sampled_2of128", True),
 )  # fmt: skip
 MOST_RANKS = 48
+TOKENS = 4096  # of the simulation's usual batch
 NOT_MENDED = (*HEALTHY, "slow_link", "slow_group", "heavy_stage", "slow_copy", "more_kernels")
 
 
@@ -95,6 +96,20 @@ def resize_simulated(layout: str, seed: int) -> Iterator[JudgedPrediction]:
         answer = _ask(job, f"ranks={changed.ranks}")
         truths = [_iteration_ns(changed, seed, run) for run in (0, 1)]
         yield from _judge("edit: ranks", f"{layout} {algorithm} {seed} of {shape.ranks}", answer, truths)
+
+
+def rebatch_simulated(layout: str, seed: int) -> Iterator[JudgedPrediction]:
+    """Half and twice the batch of one healthy job, from one capture with shapes."""
+    drawn = draw_simulated(layout, "none", seed).job.shape
+    if drawn.dynamic is not None:
+        return
+    dynamic = DynamicShapes(spread=0, says_inputs=True)
+    job = replace(_read(EventJob(replace(drawn, dynamic=dynamic), SimulatedFault(), seed)), samples=float(TOKENS))
+    for factor in (0.5, 2.0):
+        changed = replace(drawn, dynamic=replace(dynamic, tokens=factor))
+        answer = _ask(job, f"batch_size={factor * TOKENS:.0f}")
+        truths = [_iteration_ns(changed, seed, run) for run in (0, 1)]
+        yield from _judge("edit: batch size, one capture", f"{layout} {seed}", answer, truths)
 
 
 def _iteration_ns(shape: LoopShape, seed: int, run: int) -> float:
@@ -158,6 +173,7 @@ def main() -> None:
             began = time.monotonic()
             found += edit_simulated(layout, given.first + number)
             found += resize_simulated(layout, given.first + number)
+            found += rebatch_simulated(layout, given.first + number)
             print(f"{time.monotonic() - began:5.0f} s  {layout} {given.first + number}", file=sys.stderr, flush=True)
     print("\n".join(table(found)))
     if given.each:

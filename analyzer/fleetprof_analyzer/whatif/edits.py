@@ -140,7 +140,7 @@ EDITS: Final = (
     ),
     EditForm("nodes", "8", "of those ranks; else as many on each as now", lambda _, value: NodeCount(_count(value, 1))),
     EditForm(
-        "batch_size", "64", "samples of an iteration, by captures at two sizes or more: DIR@8 DIR@16",
+        "batch_size", "64", "samples of an iteration, by a capture with shapes, DIR@8, or by two sizes, DIR@8 DIR@16",
         lambda _, value: BatchSize(_count(value, 1)),
     ),
 )  # fmt: skip

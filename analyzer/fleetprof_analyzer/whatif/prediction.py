@@ -45,7 +45,7 @@ def predict(job: CapturedJob, texts: list[str], edits: list[Edit]) -> Prediction
         return Prediction(edits=texts, quality=quality, refused=str(missing))
     outcome, edited = _replayed(scenario.graph, scenario.lengths)
     factor = float(edited.mean() / unchanged.mean())
-    half, doubt = _half_width(quality, edited, factor, scenario.uneven)
+    half, doubt = _half_width(quality, edited, factor, scenario.more_doubt)
     others = [float(_replayed(scenario.graph, one)[1].mean() / unchanged.mean()) for one in scenario.others]
     least, most = min(factor, *others, factor), max(factor, *others, factor)
     if most / least - 1 > half:
@@ -127,10 +127,10 @@ def _refuse(quality: ReplayQuality) -> str:
     return ""
 
 
-def _half_width(quality: ReplayQuality, edited: Floats, factor: float, uneven: float) -> tuple[float, str]:
+def _half_width(quality: ReplayQuality, edited: Floats, factor: float, more: dict[str, float]) -> tuple[float, str]:
     """(half of the interval over the value, what makes most of it).
 
-    Another capture has iterations of its own, so that both means vary. `uneven`: the deviation of machines' paces.
+    Another capture has iterations of its own, so that both means vary. `more` are parts that an edit brings.
     """
     count = len(edited)
     varies = float(edited.std(ddof=1) / edited.mean()) * math.sqrt(2 / count) if count > 1 else 0.0
@@ -139,7 +139,7 @@ def _half_width(quality: ReplayQuality, edited: Floats, factor: float, uneven: f
         "iterations differ from each other": student_95(count - 1) * varies,
         "what else runs may run at another pace then": _OF_THE_CHANGE * abs(factor - 1),
         "work waited for something that was not recorded": quality.unexplained * min(1.0, abs(factor - 1) * 2),
-        "machines differ in pace": uneven,
+        **more,
     }
     if count == 1:
         parts["one iteration does not tell how much they vary"] = 0.02

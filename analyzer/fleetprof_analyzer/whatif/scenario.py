@@ -3,7 +3,9 @@
 Guarantees: pure; an edit for which the recording lacks the evidence raises `NotTold` with what is missing.
 """
 
+import math
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
@@ -26,8 +28,11 @@ from fleetprof_analyzer.whatif.peers import take_from_peer
 from fleetprof_analyzer.whatif.replay.course import HostEvent, RankCourse
 from fleetprof_analyzer.whatif.replay.graph import JobGraph, Lengths
 from fleetprof_analyzer.whatif.replay.job import CapturedJob
+from fleetprof_analyzer.whatif.scaling.batch import rebatch
 from fleetprof_analyzer.whatif.scaling.growth import grow
 from fleetprof_analyzer.whatif.scaling.transfers import latencies, say_latency
+
+_OF_A_DOUBLING: Final = 0.06
 
 
 @dataclass(slots=True)
@@ -40,7 +45,7 @@ class EditedJob:
     others: list[Lengths] = field(default_factory=list)
     doubt: str = ""  # why there are others
     samples: float = 1.0  # of an iteration, by those as captured
-    uneven: float = 0.0  # deviation of the slowest rank's pace
+    more_doubt: dict[str, float] = field(default_factory=dict)  # of the interval, by what it comes from
 
 
 def edit(job: CapturedJob, edits: list[Edit]) -> EditedJob:
@@ -59,12 +64,32 @@ def edit(job: CapturedJob, edits: list[Edit]) -> EditedJob:
                 _transfer(job, scenario, one)
             case WithoutStraggler():
                 _mend(job, scenario, one)
-            case BatchSize():
-                raise NotTold("batch_size goes with no other setting yet")
-            case RankCount() | NodeCount():
+            case BatchSize() | RankCount() | NodeCount():
                 continue
+    _rebatch(job, scenario, edits)
     _resize(job, scenario, edits)
     return scenario
+
+
+def _rebatch(job: CapturedJob, scenario: EditedJob, edits: list[Edit]) -> None:
+    sizes = [one.size for one in edits if isinstance(one, BatchSize)]
+    if not sizes:
+        return
+    if any(isinstance(one, RankCount) for one in edits):
+        raise NotTold("another batch size and another number of ranks are not told at once")
+    found = rebatch(job.graph, scenario.lengths, job.samples, sizes[-1])
+    little, much = found.lengths
+    transfers = _by_sum([one.transfer_ns for one in (scenario.lengths, *scenario.others)])
+    scenario.lengths = Lengths(little.host_ns, little.row_ns, transfers[0])
+    scenario.others = [Lengths(much.host_ns, much.row_ns, transfers[-1])]
+    scenario.samples = sizes[-1] / (job.samples or sizes[-1])
+    scenario.more_doubt["how work grows with the batch"] = _OF_A_DOUBLING * abs(math.log2(scenario.samples))
+    scenario.rests_on.append(found.rests_on)
+    scenario.doubt = "whether kernels that carry the batch grow in proportion"
+
+
+def _by_sum(transfers: list[Int64s]) -> list[Int64s]:
+    return sorted(transfers, key=lambda one: int(one.sum()))
 
 
 def _resize(job: CapturedJob, scenario: EditedJob, edits: list[Edit]) -> None:
@@ -77,13 +102,11 @@ def _resize(job: CapturedJob, scenario: EditedJob, edits: list[Edit]) -> None:
         return
     if job.unmatched:
         raise NotTold(f"which ranks meet cannot be told: {job.unmatched}")
-    transfers = sorted(
-        (one.transfer_ns for one in (scenario.lengths, *scenario.others)), key=lambda one: int(one.sum())
-    )
+    transfers = _by_sum([one.transfer_ns for one in (scenario.lengths, *scenario.others)])
     grown = grow(job.graph, scenario.lengths, transfers, counts[-1], nodes[-1] if nodes else None)
     scenario.graph, (scenario.lengths, *scenario.others) = grown.graph, grown.lengths
     scenario.samples = counts[-1] / len(job.graph.courses)
-    scenario.uneven = grown.uneven
+    scenario.more_doubt["machines differ in pace"] = grown.uneven
     scenario.rests_on += grown.rests_on
     scenario.doubt = "how transfers of larger groups run: as a ring or a tree, and with which latency"
 

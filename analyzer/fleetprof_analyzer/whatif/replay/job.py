@@ -24,12 +24,16 @@ from fleetprof_analyzer.whatif.replay.graph import JobGraph, Meetings, no_meetin
 
 @dataclass(frozen=True, slots=True)
 class CapturedJob:
-    """The graph of a capture; `unmatched` says why its collectives meet nobody, empty where they do."""
+    """The graph of a capture; `unmatched` says why its collectives meet nobody, empty where they do.
+
+    `samples`: of an iteration, where somebody says it.
+    """
 
     graph: JobGraph
     ranks: list[int | None]
     left_out: list[int | None]
     unmatched: str = ""
+    samples: float | None = None
 
 
 class NothingToReplay(FleetprofError, ValueError):

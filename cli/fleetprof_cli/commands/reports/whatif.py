@@ -3,6 +3,7 @@
 Guarantees: reads only; `-o json` prints one document (docs/whatif.md); "cannot say" is an answer and exits with 0.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -57,8 +58,8 @@ def command(
 
     A capture is a folder or file of traces, or one in the store as `fleetprof report` finds it. Without `--set` it
     says how well the replay meets the recording. Each answer has a 95 % interval, or says why there is none. A batch
-    size is predicted from two captures or more, each with its size: DIR@8 DIR@16. With `--backtest` captures stand in
-    the order in which they were taken.
+    size is predicted from one capture with shapes and its size, DIR@8, or better from several: DIR@8 DIR@16. With
+    `--backtest` captures stand in the order in which they were taken.
     """
     try:
         edits = read_edits(settings)
@@ -74,7 +75,9 @@ def command(
         _show(table, say_table(table), output)
         return
     sizes = [edit.size for edit in edits if isinstance(edit, BatchSize)]
-    if sizes and len(edits) == 1:
+    if sizes and len(captures) > 1:
+        if len(edits) > 1:
+            raise Failure("batch sizes of several captures go with no other setting", code=ExitCode.INVALID)
         answer = predict_size([_at_size(one, state) for one in captures], sizes[0], list(settings))
     elif len(captures) > 1:
         raise Failure("several captures are for batch_size alone", code=ExitCode.INVALID)
@@ -102,9 +105,11 @@ def _predict_all(captures: tuple[str, ...], state: StateDirectory, scenarios: di
 
 
 def _read_job(capture: str, state: StateDirectory) -> CapturedJob:
-    place = find_place(capture, state)
+    name, size = _split_size(capture)
+    place = find_place(name, state)
     try:
-        return read_stored(*place) if isinstance(place, StoredPlace) else read_folder(place)
+        job = read_stored(*place) if isinstance(place, StoredPlace) else read_folder(place)
+        return replace(job, samples=size)
     except FileNotFoundError:
         raise Failure(f"{capture} is no folder and no file of traces", code=ExitCode.INVALID) from None
     except (NothingToAnalyze, NothingToReplay) as error:
@@ -117,11 +122,16 @@ def _read_job(capture: str, state: StateDirectory) -> CapturedJob:
 
 def _at_size(text: str, state: StateDirectory) -> SizedCapture:
     """CAPTURE@SIZE; without a size, what the pod's label says."""
-    name, at, size = text.rpartition("@")
-    if at and size.isdecimal() and int(size):
-        return sized_capture(read_reference(name, state), float(size))
+    name, size = _split_size(text)
+    if size is not None:
+        return sized_capture(read_reference(name, state), size)
     report = read_reference(text, state)
     sizes = {rank.samples_per_iteration for rank in report.ranks} - {None}
     if len(sizes) != 1:
         raise Failure(f"nothing says the batch size of {text}", next_step=f"say it: {text}@8", code=ExitCode.INVALID)
     return sized_capture(report, float(sizes.pop() or 0))
+
+
+def _split_size(text: str) -> tuple[str, float | None]:
+    name, at, size = text.rpartition("@")
+    return (name, float(size)) if at and size.isdecimal() and int(size) else (text, None)

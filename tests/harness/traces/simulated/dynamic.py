@@ -50,7 +50,7 @@ class BatchSource:
     def draw(self) -> Batch:
         """The next batch; a rank with more work gets more of everything."""
         dynamic = self._dynamic
-        tokens = self._more * float(np.exp(dynamic.spread * self._draws.standard_normal()))
+        tokens = dynamic.tokens * self._more * float(np.exp(dynamic.spread * self._draws.standard_normal()))
         loads = []
         for _ in range(self._layers if dynamic.experts else 0):
             # What all ranks send to this one's experts, and how it is divided among them.

@@ -9,6 +9,7 @@ class DynamicShapes:
     """Batches of other shapes on each rank and in each iteration (dynamic.py), and what a recorder says of them."""
 
     spread: float = 0.2  # of the logarithm of a batch's tokens
+    tokens: float = 1.0  # usual ones of a batch
     experts: int = 0  # of each rank, in place of dense layers
     expert_spread: float = 0.2  # of what a rank's experts get in a layer
     evenness: float = 4.0  # with which it is divided among them
