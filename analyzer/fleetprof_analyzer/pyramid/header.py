@@ -50,7 +50,7 @@ class LaneColumns(msgspec.Struct, frozen=True, kw_only=True):
 class Names(msgspec.Struct, frozen=True, kw_only=True):
     """Names with their class, columns of equal length. One name of two classes stands twice.
 
-    `short` is empty where the name is short enough; `cls` indexes `CLASSES`.
+    `short` is the name as people say it, empty where that is `text`; `cls` indexes `CLASSES`.
     """
 
     text: list[str] = []

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from fleetprof_api.spoken_names import say_name
 
 from fleetprof_analyzer.pyramid.header import CLASSES, Names
 from fleetprof_analyzer.rank.measures.devices import DeviceWork
@@ -21,8 +22,6 @@ from fleetprof_analyzer.trace.trace import Category, Int32s, Int64s, Trace
 
 MOST_NAMES: Final = 65_536
 MOST_CHARACTERS: Final = 2000
-_SHORT: Final = 80
-_TAIL: Final = 24
 OTHERS: Final = "(other names)"
 
 _COMPUTE, _EXPOSED, _OVERLAPPED, _MEMORY, _LOADING, _HOST, _OPTIMIZER = range(len(CLASSES))
@@ -100,7 +99,7 @@ def gather_names(texts: Sequence[str], name: Int32s, classes: Classes, duration_
     text = [texts[at // len(CLASSES)] for at in kept.tolist()]
     names = Names(
         text=[_cut(one) for one in text] + [OTHERS] * bool(len(left)),
-        short=[_shorten(one) for one in text] + [""] * bool(len(left)),
+        short=["" if (spoken := say_name(one)) == one else spoken for one in text] + [""] * bool(len(left)),
         cls=[at % len(CLASSES) for at in kept.tolist()] + [_HOST] * bool(len(left)),
         count=counts[kept].tolist() + [int(counts[left].sum())] * bool(len(left)),
         total_ns=totals[kept].astype(np.int64).tolist() + [int(totals[left].sum())] * bool(len(left)),
@@ -110,17 +109,3 @@ def gather_names(texts: Sequence[str], name: Int32s, classes: Classes, duration_
 
 def _cut(name: str) -> str:
     return name if len(name) <= MOST_CHARACTERS else f"{name[: MOST_CHARACTERS - 1]}…"
-
-
-def _shorten(name: str) -> str:
-    """The name without template arguments and parameters, cut in the middle; empty where it is short already."""
-    if len(name) <= _SHORT:
-        return ""
-    bare = name.removeprefix("void ")
-    for opening in "<(":
-        head = bare.partition(opening)[0]
-        if len(head) >= _TAIL:
-            bare = head
-    if len(bare) > _SHORT:
-        bare = f"{bare[: _SHORT - _TAIL - 1]}…{bare[-_TAIL:]}"
-    return bare

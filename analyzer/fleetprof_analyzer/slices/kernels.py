@@ -10,6 +10,7 @@ import msgspec
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.report_tables import Histogram, KernelOutlier, KernelStatistics
 from fleetprof_api.slices.kernels import KernelRow, KernelSlice, RankKernelSlice, RankWork
+from fleetprof_api.spoken_names import say_name
 
 from fleetprof_analyzer.slices.chosen_ranks import choose_ranks
 from fleetprof_analyzer.slices.distributions import count_bars
@@ -32,6 +33,7 @@ def make_kernels(report: Report, most: int) -> KernelSlice:
     return KernelSlice(
         rows=[
             KernelRow(
+                spoken_name=say_name(row.name),
                 statistics=_without_histograms(row),
                 outliers=_outliers(row, named.get(row.name, []), by_kernel.get((row.name, row.work_class), {})),
                 bars=count_bars(row.histogram) if place < _MOST_BARS else [],

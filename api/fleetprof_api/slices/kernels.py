@@ -12,6 +12,7 @@ from fleetprof_api.slices.slice import Ns, Part, Slice
 class KernelRow(Part):
     """Device work of one name over all ranks."""
 
+    spoken_name: Annotated[str, Meta(description="its name as people say it, for display")]
     statistics: Annotated[KernelStatistics, Meta(description="without its histograms and those of its streams")]
     outliers: Annotated[
         list[KernelOutlier], Meta(description="ranks where it differs by 1 standard deviation and 5 %, at most 8")

@@ -98,7 +98,7 @@ def test_a_long_name_has_a_short_form() -> None:
         "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, " + "x" * 5000
     )
     names = RankFile(write_trace(trace)).header.names
-    assert names.short == ["at::native::vectorized_elementwise_kernel"]
+    assert names.short == ["add float (vectorized elementwise)"]
     assert len(names.text[0]) == 2000
 
 

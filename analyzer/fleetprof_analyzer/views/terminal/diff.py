@@ -18,6 +18,7 @@ from fleetprof_api.report.diff import (
     StragglerSide,
     Verdict,
 )
+from fleetprof_api.spoken_names import say_name
 
 from fleetprof_analyzer.rank.iteration_measures import IDLE, STAGE
 from fleetprof_analyzer.views.differences import measure_words
@@ -170,7 +171,7 @@ def _kernels(diff: Diff, width: int) -> list[str]:
     lines = ["Kernels that differ most, per rank and iteration (time, launches × mean)"] if chosen else []
     for row in chosen:
         numbers = f"  {_signed(row.difference_ns):>9}  {_launches(row):<45}  "
-        lines.append(numbers + plain(row.name, max(16, width - len(numbers))))
+        lines.append(numbers + plain(say_name(row.name), max(16, width - len(numbers))))
     return lines
 
 

@@ -10,6 +10,7 @@ from textwrap import wrap
 
 from fleetprof_api.quantities import change, duration, rate, share, size
 from fleetprof_api.report.report import KindTotal, Rank, Report, TimeBreakdown
+from fleetprof_api.spoken_names import say_name
 
 from fleetprof_analyzer.views.answer.answer import give_answer
 from fleetprof_analyzer.views.differences import list_differences
@@ -170,7 +171,7 @@ def _longest(report: Report, width: int) -> list[str]:
     lines = []
     for kernel in report.kernels[:_FEW]:
         numbers = f"  {duration(kernel.total_ns):>10} {kernel.count:>8} × {duration(kernel.p50_ns):>9}  "
-        lines.append(numbers + plain(kernel.name, max(20, width - len(numbers))))
+        lines.append(numbers + plain(say_name(kernel.name), max(20, width - len(numbers))))
     if lines:
         lines.insert(0, "Longest kernels (time, count × median)")
     for row in report.communication[:_FEW] if report.kernels else []:

@@ -71,7 +71,7 @@ def test_hotline_the_longest_stage_and_the_longest_operation_in_it(page: Page) -
     expect(stage).to_contain_text("optimizer")
     person.click(tree(page).filter(has_text="backward"))
     operation = person.longest().and_(page.locator("[aria-level='3']"))
-    expect(operation).to_contain_text("AddmmBackward0")
+    expect(operation).to_contain_text("AddmmBackward")
     assert person.count <= 3
 
 
@@ -79,6 +79,6 @@ def test_hotline_what_an_operation_launches(page: Page) -> None:
     person = Clicks(page)
     person.open_timeline()
     person.click(tree(page).filter(has_text="forward"))
-    person.click(tree(page).filter(has_text="aten::linear"))
+    person.click(tree(page).filter(has_text="linear"))
     expect(page.locator(".timeline-chosen")).to_contain_text("launches gemm")
     assert person.count <= 3

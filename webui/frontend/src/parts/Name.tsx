@@ -5,14 +5,16 @@ interface Props {
   text: string;
   /** Characters shown at most; the whole text is in the title. */
   most?: number;
+  /** What the text is short for. */
+  whole?: string;
   code?: boolean;
 }
 
-export function Name({ text, most = 400, code = false }: Props) {
-  const whole = visibleText(text);
-  const shown = middleCut(whole, most);
+export function Name({ text, most = 400, whole = text, code = false }: Props) {
+  const visible = visibleText(whole);
+  const shown = middleCut(visibleText(text), most);
   return (
-    <bdi className={code ? "code" : undefined} title={shown === whole ? undefined : middleCut(whole, 2000)}>
+    <bdi className={code ? "code" : undefined} title={shown === visible ? undefined : middleCut(visible, 2000)}>
       {shown}
     </bdi>
   );

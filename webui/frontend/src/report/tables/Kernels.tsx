@@ -141,14 +141,14 @@ function columns(whole: number, sigma: number, sides: Sides, chosen: string | un
       id: "name",
       header: "Name",
       sortable: true,
-      cell: ({ statistics: { name, work_class } }) => {
+      cell: ({ spoken_name, statistics: { name, work_class } }) => {
         const key = `${work_class} ${name}`;
         const dot = <span className="dot" style={{ background: `var(${COLORS[work_class]})` }} title={work_class} aria-hidden="true" />;
         if (name === OTHER) return <>{dot} {name}</>;
         return (
           <button type="button" className="row-button" aria-expanded={key === chosen} onClick={() => change({ kernel: key === chosen ? undefined : key })}>
             {dot} <span className="unseen">Launches of </span>
-            <Name text={name} most={72} code />
+            <Name text={spoken_name} whole={name} most={72} code />
           </button>
         );
       },
