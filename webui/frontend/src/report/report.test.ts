@@ -26,7 +26,7 @@ function kernel(deviations: number[], max: number, count = 10): KernelRow {
     streams: [],
   };
   const outliers = deviations.map((value, rank) => ({ rank, name: "gemm", mean_ns: 1, others_mean_ns: 1, deviations: value, count: 1 }));
-  return { statistics, outliers, bars: [] };
+  return { spoken_name: "gemm", statistics, outliers, bars: [] };
 }
 
 test("ranks stand out from so many deviations on, in both directions", () => {
