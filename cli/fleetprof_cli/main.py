@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "run": "Run a training command so that it can be captured.",
     "capture": "Capture a few iterations of a running job on every rank.",
     "up": "Start the hub, the object store, the analysis and the web UI on this machine, to stay.",
+    "cancel": "Cancel captures that have not ended.",
     "list": "List the jobs that can be captured and the captures there are.",
     "top": "Show what the running jobs do now, or the ranks of one.",
     "stacks": "Show where every rank of a job is at this moment, also of a job that hangs.",
@@ -33,7 +34,7 @@ COMMANDS: Final = {
     "completion": "Print the shell completion script.",
 }
 _PACKAGES: Final = {
-    "fleetprof_cli.commands.local": ("up", "run", "capture", "list", "top", "stacks", "sweep", "demo"),
+    "fleetprof_cli.commands.local": ("up", "run", "capture", "cancel", "list", "top", "stacks", "sweep", "demo"),
     "fleetprof_cli.commands.reports": ("report", "ui", "analyze", "diff", "whatif", "tables", "catalog"),
     "fleetprof_cli.commands.installation": ("inject", "doctor", "completion"),
 }

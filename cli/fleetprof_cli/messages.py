@@ -12,6 +12,7 @@ from fleetprof_api.errors import FleetprofError
 from fleetprof_api.plain_text import make_printable
 
 from fleetprof_cli.exit_codes import ExitCode
+from fleetprof_cli.typed_commands import as_typed
 
 
 class Failure(FleetprofError, click.ClickException):
@@ -22,7 +23,7 @@ class Failure(FleetprofError, click.ClickException):
     ) -> None:
         super().__init__(message)
         self.details = details
-        self.next_step = next_step
+        self.next_step = as_typed(next_step)
         self.exit_code = int(code)  # type: ignore[misc]  # click reads it from the instance
 
     def show(self, file: object = None) -> None:

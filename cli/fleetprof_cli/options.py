@@ -55,15 +55,15 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--store",
             metavar="DIR|s3://BUCKET/PREFIX",
-            help="Where the captures are  [default: that of the last `up`].",
+            help="Where the captures are (default: that of the last `up`).",
         ),
         click.option("--s3-endpoint", metavar="URL", default="", help="An S3 server that is not Amazon's."),
         click.option(
             "--catalog",
             metavar="URL",
             envvar="FLEETPROF_CATALOG",
-            help="sqlite:///FILE or postgresql://USER@HOST/NAME; with a password better as $FLEETPROF_CATALOG  "
-            "[default: a file in the state directory].",
+            help="sqlite:///FILE or postgresql://USER@HOST/NAME; with a password better as $FLEETPROF_CATALOG "
+            "(default: a file in the state directory).",
         ),
     )
     for option in reversed(options):

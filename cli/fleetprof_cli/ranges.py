@@ -6,7 +6,9 @@ import click
 
 
 class IntegerRange(click.IntRange):
-    """A whole number from `min` to `max`."""
+    """A whole number from `min` to `max`; help calls it N."""
+
+    name = "n"
 
     def _describe_range(self) -> str:
         if self.max is None:

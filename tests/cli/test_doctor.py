@@ -140,7 +140,7 @@ def test_what_dead_runs_left_is_named(state: StateDirectory, tmp_path: Path) -> 
     with alive.hold(record(str(tmp_path / "alive"))):
         checks = list(judge_leftovers(run_folders(state), directories))
     assert [check.verdict for check in checks] == [Verdict.WARN] * 2
-    assert "2.00 KiB of traces not stored" in checks[0].found
+    assert "2.00 KiB of traces not uploaded" in checks[0].found
     assert checks[0].advice.startswith("the next `fleetprof up` sends them")
     assert checks[1].advice.endswith(f"rm -r {tmp_path}/dead")
     (dead.spool / "trace.json.gz").unlink()
@@ -245,18 +245,18 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False,
 @pytest.mark.parametrize(
     ("sidecar", "verdict", "finding"),
     [
-        (make_sidecar(make_trainer()), Verdict.OK, "1 trainer asks for captures, 1 with the agent"),
+        (make_sidecar(make_trainer()), Verdict.OK, "1 training process asks for captures, 1 with the agent"),
         (make_sidecar(), Verdict.FAIL, "has it imported torch yet?"),
         (
             make_sidecar(make_trainer(polls_kineto=False, torch_version="2.9.1", first_seen_unix_ns=NOW - S)),
             Verdict.FAIL,
             "cannot be captured PyTorch 2.9.1 is too old: use PyTorch 2.10 or later",
         ),
-        (make_sidecar(make_trainer(role=pb.LAUNCHER)), Verdict.FAIL, "1 process, no trainer among them"),
+        (make_sidecar(make_trainer(role=pb.LAUNCHER)), Verdict.FAIL, "1 process, no training process among them"),
         (
             make_sidecar(make_trainer(role=pb.LAUNCHER, first_seen_unix_ns=NOW - 20 * S)),
             Verdict.WARN,
-            "no trainer among them that asks for captures yet; the newest began 20s ago",
+            "no training process among them that asks for captures yet; the newest began 20s ago",
         ),
         (make_sidecar(make_trainer(has_agent=False)), Verdict.WARN, "captures start by time"),
         (make_sidecar(make_trainer(step=None)), Verdict.WARN, "waits for the first optimizer steps of all ranks"),
@@ -265,7 +265,7 @@ def make_sidecar(*processes: pb.Process, heard_s: float = 1, left: bool = False,
             Verdict.WARN,
             "waits for the first optimizer steps of all ranks",
         ),
-        (make_sidecar(make_trainer(rank=None)), Verdict.WARN, "1 trainer does not tell its rank"),
+        (make_sidecar(make_trainer(rank=None)), Verdict.WARN, "1 training process does not tell its rank"),
         (make_sidecar(make_trainer(poll_interval_ns=5 * S)), Verdict.WARN, "polls every 5.00 s"),
         (make_sidecar(make_trainer(busy=True)), Verdict.OK, "1 process is being profiled"),
         (make_sidecar(make_trainer(), heard_s=60), Verdict.WARN, "last heard of 60s ago"),

@@ -92,7 +92,7 @@ def test_failures_are_grouped_by_reason() -> None:
 @pytest.mark.parametrize(
     ("status", "text"),
     [
-        (make_status(pb.UPLOADED, pb.FAILED, reason="Partial"), "1 of 2 ranks stored, 1 failed: Partial"),
+        (make_status(pb.UPLOADED, pb.FAILED, reason="Partial"), "1 of 2 ranks uploaded, 1 failed: Partial"),
         (make_status(succeeded="False", message="no sidecar matches"), "no sidecar matches"),
         (pb.CaptureStatus(), "no rank yet"),
     ],
@@ -111,8 +111,8 @@ def drawn(status: pb.CaptureStatus) -> list[str]:
 
 def test_few_ranks_are_shown_one_by_one() -> None:
     lines = drawn(make_status(pb.UPLOADED, pb.STARTED, pb.FAILED))
-    assert lines[0].startswith("look of Job/llama, from step 71, 3s: 1 of 3 ranks stored, 1 failed")
-    assert lines[1].split() == ["rank", "0", "stored", "2.00", "KiB,", "100", "bytes", "stored"]
+    assert lines[0].startswith("look of Job/llama, from step 71, 3s: 1 of 3 ranks uploaded, 1 failed")
+    assert lines[1].split() == ["rank", "0", "uploaded", "2.00", "KiB,", "100", "bytes", "uploaded"]
     assert lines[2].split() == ["rank", "1", "recording"]
     assert lines[3].split() == ["rank", "2", "failed", "ProcessKilled:", "it", "ended", "by", "signal", "9"]
 
@@ -122,7 +122,7 @@ def test_many_ranks_are_counted_and_the_slowest_named() -> None:
     assert [line.split(maxsplit=1) for line in lines[1:4]] == [
         ["1", "waiting for its next poll"],
         ["1", "recording"],
-        ["98", "stored"],
+        ["98", "uploaded"],
     ]
     assert "rank 98" in lines[4]
     assert "rank 99" in lines[5]

@@ -160,7 +160,7 @@ def test_completing_a_command_loads_none() -> None:
         "print(*(one.value for one in found), [name for name in sys.modules if name.startswith('fleetprof_cli.comm')])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout == "capture catalog completion ['fleetprof_cli.command_table']\n"
+    assert result.stdout == "capture cancel catalog completion ['fleetprof_cli.command_table']\n"
 
 
 @pytest.mark.parametrize(

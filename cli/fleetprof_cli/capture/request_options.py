@@ -58,7 +58,7 @@ _OPTIONS: Final = (
         "--iterations",
         metavar="N",
         type=_bounds(Window, "iterations"),
-        help="How many training iterations  [default: 5].",
+        help="How many training iterations (default: 5).",
     ),
     click.option(
         "--duration",
@@ -77,7 +77,7 @@ _OPTIONS: Final = (
         metavar="NAME",
         help="What an iteration is in a job without optimizer steps: a range of this name, for example execute_model.",
     ),
-    click.option("--ranks", metavar="0,8,16-19", callback=read_ranks, help="These ranks  [default: all]."),
+    click.option("--ranks", metavar="0,8,16-19", callback=read_ranks, help="These ranks (default: all)."),
     click.option(
         "--sample", metavar="N", type=_bounds(Ranks, "sample"), help="Capture this many ranks, spread evenly."
     ),
@@ -99,48 +99,48 @@ _OPTIONS: Final = (
     click.option(
         "--thread-samples",
         type=click.Choice([wish.value for wish in ThreadSampling], case_sensitive=False),
-        help="Whether to note where the training thread is in its Python code  [default: Auto].",
+        help="Whether to note where the training thread is in its Python code (default: Auto).",
     ),
     click.option(
         "--traces",
         type=click.Choice([traces.value for traces in Traces], case_sensitive=False),
-        help="Which ranks upload a whole trace  [default: Full].",
+        help="Which ranks upload a whole trace (default: Full).",
     ),
     click.option(
         "--canary",
         type=click.Choice([canary.value for canary in CanaryMode], case_sensitive=False),
         help="Whether one rank records one iteration first; Auto: if no earlier capture shows the cost "
-        "[default: Auto].",
+        "(default: Auto).",
     ),
     click.option(
         "--max-trace-mib",
         metavar="MIB",
         type=_bounds(Limits, "max_trace_bytes", 1 << 20),
-        help="Drop the trace of a rank if it is larger (default 1024).",
+        help="Drop the trace of a rank if it is larger (default: 1024).",
     ),
     click.option(
         "--max-slowdown",
         metavar="PERCENT",
         type=_bounds(Limits, "max_slowdown_percent"),
-        help="Stop a rank whose iterations slow down by more than this, 0: never; needs the agent  [default: 200].",
+        help="Stop a rank whose iterations slow down by more than this, 0: never; needs the agent (default: 200).",
     ),
     click.option(
         "--deadline",
         metavar="DURATION",
         type=Duration.of_field(Spec, "active_deadline_seconds"),
-        help="Give up after this time, for example 40s; waiting in the queue does not count  [default: 15m].",
+        help="Give up after this time, for example 40s; waiting in the queue does not count (default: 15m).",
     ),
     click.option(
         "--missing-grace",
         metavar="DURATION",
         type=Duration.of_field(Spec, "missing_ranks_grace_seconds"),
-        help="Once some ranks are there, wait this long for missing ones, then go on without them  [default: until the "
-        "deadline].",
+        help="Once some ranks are there, wait this long for missing ones, then go on without them "
+        "(default: until the deadline).",
     ),
     click.option(
         "--conflict",
         type=click.Choice([conflict.value for conflict in Conflict], case_sensitive=False),
-        help="While other captures use these ranks: wait for a turn, or end  [default: Wait].",
+        help="While other captures use these ranks: wait for a turn, or end (default: Wait).",
     ),
     click.option(
         "-f",
@@ -150,6 +150,15 @@ _OPTIONS: Final = (
         help="A ProfileRequest as YAML, instead of the flags above; `-` reads stdin.",
     ),
 )
+
+
+OPTION_GROUPS: Final = {
+    "What to record": ("iterations", "duration", "warmup", "collect", "thread_samples"),
+    "Which ranks": ("namespace", "selector", "ranks", "sample", "every", "missing_grace"),
+    "What to keep": ("traces", "max_trace_mib"),
+    "What protects the job": ("canary", "max_slowdown", "deadline", "conflict"),
+}
+"""Headings of the help of `capture`, with the names of their options."""
 
 
 def request_options(command: Callable[..., Any]) -> Callable[..., Any]:

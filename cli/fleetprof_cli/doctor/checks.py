@@ -149,7 +149,7 @@ def judge_leftovers(folders: Iterable[RunFolder], directories: Iterable[Path]) -
         clean = False
         unsent = folder.unsent_bytes()
         found = f"{quote_path(folder.path)} of a run that has ended" + (
-            f", {size(unsent)} of traces not stored" if unsent else ""
+            f", {size(unsent)} of traces not uploaded" if unsent else ""
         )
         ends = "the next `fleetprof up` finishes its captures; " if folder.holds_captures() else ""
         sends = "the next `fleetprof up` sends them; " if unsent else ends

@@ -60,7 +60,7 @@ def judge_fleet(sidecars: Sequence[pb.SidecarStatus], now_unix_ns: int) -> Itera
 
 def _judge_start(name: str, processes: Sequence[pb.Process], now_unix_ns: int) -> Check:
     """A job without a trainer: it starts, or PyTorch does not come to ask for captures."""
-    found = f"{_count(len(processes), 'process', 'processes')}, no trainer among them that asks for captures"
+    found = f"{_count(len(processes), 'process', 'processes')}, no training process among them that asks for captures"
     newest = max((process.first_seen_unix_ns for process in processes), default=0)
     if now_unix_ns - newest < _START_NS:
         since = say_duration(now_unix_ns - newest)
@@ -102,7 +102,7 @@ def _judge_trainers(name: str, trainers: Sequence[pb.Process]) -> Iterable[Check
     agents = sum(process.has_agent or process.agent_waits for process in trainers)
     stepping = sum(process.HasField("step") for process in trainers)
     ranked = sum(process.HasField("rank") for process in trainers)
-    asking = "1 trainer asks" if len(trainers) == 1 else f"{len(trainers)} trainers ask"
+    asking = "1 training process asks" if len(trainers) == 1 else f"{len(trainers)} training processes ask"
     found = f"{asking} for captures, {agents} with the agent, {stepping} have stepped"
     if agents < len(trainers):
         advice = (
@@ -119,7 +119,11 @@ def _judge_trainers(name: str, trainers: Sequence[pb.Process]) -> Iterable[Check
     if ranked < len(trainers):
         advice = "ranks are numbered by the hub; set RANK, or use a launcher that does"
         silent = len(trainers) - ranked
-        rank = "1 trainer does not tell its rank" if silent == 1 else f"{silent} trainers do not tell their ranks"
+        rank = (
+            "1 training process does not tell its rank"
+            if silent == 1
+            else f"{silent} training processes do not tell their ranks"
+        )
         yield Check(name, Verdict.WARN, rank, advice)
     slowest = max(process.poll_interval_ns for process in trainers)
     if slowest > _SLOW_POLL_NS:

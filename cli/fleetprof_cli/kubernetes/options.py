@@ -13,14 +13,14 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds kubectl's options of which cluster, which namespace and who; `read_place` takes them out of the flags."""
     for option in (
         click.option(
-            "--kubeconfig", metavar="FILE", help="The kubeconfig  [default: $KUBECONFIG, else ~/.kube/config]."
+            "--kubeconfig", metavar="FILE", help="The kubeconfig (default: $KUBECONFIG, else ~/.kube/config)."
         ),
         click.option(
-            "--context", "context_name", metavar="NAME", help="The kubeconfig's context  [default: its current]."
+            "--context", "context_name", metavar="NAME", help="The kubeconfig's context (default: its current)."
         ),
         click.option("--as", "as_user", metavar="USER", help="Ask in this user's name, where you may."),
         click.option("--token", metavar="TOKEN", help="A bearer token, in place of the kubeconfig's credentials."),
-        click.option("-n", "--namespace", metavar="NAME", help="The namespace  [default: the context's]."),
+        click.option("-n", "--namespace", metavar="NAME", help="The namespace (default: the context's)."),
     ):
         command = option(command)
     return command
@@ -60,7 +60,7 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="s3://BUCKET/PREFIX",
             envvar="FLEETPROF_STORE",
             default="",
-            help="The object store  [default: $FLEETPROF_STORE, else what the request's status says].",
+            help="The object store (default: $FLEETPROF_STORE, else what the request's status says).",
         ),
     ):
         command = option(command)

@@ -20,7 +20,7 @@ _NOT_TAKEN_UP: Final = "waiting for fleetprof's operator"
 _STAGES: Final = (
     ("armed", "have their order", ""),
     ("captured", "captured", ""),
-    ("uploaded", "stored", "green"),
+    ("uploaded", "uploaded", "green"),
     ("failed", "failed", "red"),
 )
 
@@ -90,7 +90,7 @@ class RequestState:
             waiting = resolved if resolved and resolved.status != "True" and not self.finished else succeeded
             return f"{waiting.reason}: {waiting.message}" if waiting.message else waiting.reason
         failed = f", {counts.failed} failed" if counts.failed else ""
-        counted = f"{counts.uploaded or 0} of {counts.targeted} ranks stored{failed}"
+        counted = f"{counts.uploaded or 0} of {counts.targeted} ranks uploaded{failed}"
         if not self.finished:
             return f"{counted}: {succeeded.reason}"
         return f"{counted}: {succeeded.reason}" + (f", {succeeded.message}" if succeeded.message else "")

@@ -75,7 +75,8 @@ class HubClient:
         except HubAway as error:
             raise NoHub(str(error), advise_start(self._state)) from None
         except (OSError, ValueError) as error:
-            raise NoHub(f"the hub cannot be asked: {error}", "run: fleetprof doctor") from None
+            step = f"is {self._state.path} yours, and readable? `fleetprof up` writes its hub.json and token anew"
+            raise NoHub(f"the hub cannot be asked: {error}", step) from None
         self._address = way.record.address
         self._host_name = way.record.host_name
         self._metadata = (("authorization", f"Bearer {way.token}"),)

@@ -50,7 +50,7 @@ async def send_leftovers(state: StateDirectory) -> None:
             say(f"what it left stays in {folder.spool}: {error or 'the sidecar took too long'}")
             continue
         if folder.unsent_bytes():
-            say(f"not all of them could be stored; they stay in {folder.spool} (log: {folder.log})")
+            say(f"not all of them could be uploaded; they stay in {folder.spool} (log: {folder.log})")
         else:
             folder.remove()
 

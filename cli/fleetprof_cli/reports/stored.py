@@ -25,4 +25,4 @@ def find_capture(captures: list[StoredCapture], reference: str) -> StoredCapture
     try:
         return stored.find_capture(captures, reference)
     except NoSuchCapture as error:
-        raise Failure(str(error), next_step=error.next_step, code=ExitCode.INVALID) from None
+        raise Failure(str(error), next_step=error.next_step, code=ExitCode.REFUSED) from None

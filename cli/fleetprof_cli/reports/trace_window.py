@@ -30,7 +30,7 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--ranks",
         metavar="0,8,16-19",
         callback=read_ranks,
-        help="Include these ranks  [default: those of the findings].",
+        help="Include these ranks (default: those of the findings).",
     )(command)
     return click.option(
         "--trace-window",

@@ -19,7 +19,7 @@ STATE_WORDS: Final = {
     pb.ARMED: "waiting for the first iteration",
     pb.STARTED: "recording",
     pb.WRITTEN: "written, on its way to the store",
-    pb.UPLOADED: "stored",
+    pb.UPLOADED: "uploaded",
     pb.FAILED: "failed",
 }
 STATE_ORDER: Final = tuple(STATE_WORDS)
@@ -79,7 +79,7 @@ def view(status: pb.CaptureStatus) -> CaptureView:
 def _rank_row(rank: pb.CaptureEvent) -> RankRow:
     note = f"{rank.reason}: {rank.message}" if rank.state == pb.FAILED else ""
     if rank.trace_bytes:
-        note = f"{size(rank.trace_bytes)}, {size(rank.compressed_bytes)} stored"
+        note = f"{size(rank.trace_bytes)}, {size(rank.compressed_bytes)} uploaded"
     return RankRow(
         rank=rank.rank,
         words=STATE_WORDS.get(rank.state, "asked"),
@@ -152,7 +152,7 @@ def sentence(status: pb.CaptureStatus) -> str:
     condition = succeeded(status)
     if not status.ranks:
         return condition.message or "no rank yet"
-    counted = f"{stored} of {len(status.ranks)} ranks stored" + (f", {failed} failed" if failed else "")
+    counted = f"{stored} of {len(status.ranks)} ranks uploaded" + (f", {failed} failed" if failed else "")
     if not status.finished:
         return counted
     return f"{counted}: {condition.reason}" + (f", {condition.message}" if condition.message else "")

@@ -30,6 +30,7 @@ def test_a_pod_in_order_is_said_to_be() -> None:
     assert "connected to the hub at fleetprof-hub:8443" in say(checks)
 
 
+UNHARMED = "the training processes are not affected"
 FULL: Json = {
     "metadata": {"name": "team"},
     "spec": {"hard": {"requests.memory": "1Gi"}},
@@ -115,7 +116,7 @@ SILENT: list[tuple[str, Observation, str, str]] = [
     ),
     (
         "sidecar's process crashes",
-        make_facts(inject(PLAIN), json.dumps({"message": "the sidecar ended with 1; the trainers are not affected"})),
+        make_facts(inject(PLAIN), json.dumps({"message": f"the sidecar ended with 1; {UNHARMED}"})),
         "the sidecar ended with 1",
         "kubectl logs train-0 -n team -c fleetprof",
     ),

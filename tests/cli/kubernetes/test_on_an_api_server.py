@@ -69,7 +69,7 @@ async def test_a_capture_from_the_command_to_the_end(ground: RequestGround, star
     assert document["spec"]["window"] == {"iterations": 3}
     assert document["status"]["ranks"]["uploaded"] == 2
     assert "2 ranks" in err.decode()
-    assert "2 of 2 ranks stored: Complete" in err.decode()
+    assert "2 of 2 ranks uploaded: Complete" in err.decode()
 
     name = document["metadata"]["name"]
     listed = await run("list")
@@ -100,7 +100,7 @@ async def test_ctrl_c_takes_the_capture_back(ground: RequestGround, start: Any) 
     _, err = await asyncio.wait_for(capture.communicate(), 90)
     assert "cancelling the capture" in err.decode()
     assert capture.returncode == 4, err.decode()
-    assert "0 of 1 ranks stored, 1 failed: Cancelled" in err.decode()
+    assert "0 of 1 ranks uploaded, 1 failed: Cancelled" in err.decode()
     (request,) = ground.must("GET", ground.path("profilerequests"))["items"]
     assert condition(request["status"]) == ("False", "Cancelled")
 
@@ -118,7 +118,7 @@ async def test_without_waiting_the_name_comes_back_and_can_be_waited_for(
     finish(ground, name, succeeded="False", reason="AllRanksFailed", ranks={"targeted": 2, "uploaded": 0, "failed": 2})
     _, err = await asyncio.wait_for(waiting.communicate(), 60)
     assert waiting.returncode == 4
-    assert "0 of 2 ranks stored, 2 failed: AllRanksFailed, words" in err.decode()
+    assert "0 of 2 ranks uploaded, 2 failed: AllRanksFailed, words" in err.decode()
 
 
 async def test_a_file_is_sent_as_it_is(ground: RequestGround, run: Any, tmp_path: Path) -> None:

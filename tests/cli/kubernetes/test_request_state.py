@@ -63,11 +63,11 @@ def test_the_exit_code_is_that_of_local_mode(state: RequestState, code: ExitCode
             ),
             "WaitingForPods: Job/llama has no pod yet",
         ),
-        (make_state(("Unknown", "Capturing"), (4, 2)), "2 of 4 ranks stored, 2 failed: Capturing"),
-        (make_state(("True", "Complete"), (4, 4)), "4 of 4 ranks stored: Complete, in words"),
+        (make_state(("Unknown", "Capturing"), (4, 2)), "2 of 4 ranks uploaded, 2 failed: Capturing"),
+        (make_state(("True", "Complete"), (4, 4)), "4 of 4 ranks uploaded: Complete, in words"),
         (make_state(("False", "NothingMatched")), "NothingMatched: in words"),
         (make_state(None, is_deleted=True), "the request was deleted: the capture is cancelled"),
-        (make_state(("True", "Complete"), (4, 4), is_deleted=True), "4 of 4 ranks stored: Complete, in words"),
+        (make_state(("True", "Complete"), (4, 4), is_deleted=True), "4 of 4 ranks uploaded: Complete, in words"),
     ],
 )
 def test_a_request_in_one_line(state: RequestState, text: str) -> None:
@@ -118,7 +118,7 @@ def test_the_display_counts_where_ranks_are_not_known() -> None:
         ["512", "ranks"],
         ["512", "have", "their", "order"],
         ["500", "captured"],
-        ["500", "stored"],
+        ["500", "uploaded"],
         ["12", "failed"],
     ]
 
@@ -136,8 +136,8 @@ def test_without_a_terminal_each_stage_is_a_line(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err.splitlines() == [
         "fleetprof: waiting for fleetprof's operator",
         "fleetprof: Capturing: 2 ranks, 2 have their order, 2 failed",
-        "fleetprof: Analyzing: 2 ranks, 2 have their order, 2 captured, 2 stored",
-        "fleetprof: 2 of 2 ranks stored: Complete, in words",
+        "fleetprof: Analyzing: 2 ranks, 2 have their order, 2 captured, 2 uploaded",
+        "fleetprof: 2 of 2 ranks uploaded: Complete, in words",
     ]
 
 

@@ -25,7 +25,7 @@ def test_a_capture_from_the_command_to_the_report(
     document = json.loads(result.stdout)
     assert [rank["state"] for rank in document["ranks"]] == ["UPLOADED"] * 4
     assert document["start_mode"] == "step"
-    assert "4 of 4 ranks stored" in result.stderr
+    assert "4 of 4 ranks uploaded" in result.stderr
 
     report = json.loads(fleetprof("report", document["uid"][:8], "-o", "json").stdout)
     assert [rank["rank"] for rank in report["ranks"]] == [0, 1, 2, 3]
@@ -97,6 +97,18 @@ def test_ctrl_c_takes_the_capture_back(
     assert "cancelling the capture" in log
     document = json.loads(log[log.index("{") : log.rindex("}") + 1])
     assert {rank["reason"] for rank in document["ranks"]} == {"Cancelled"}
+
+
+def test_another_terminal_cancels_a_capture(
+    job: StartedCommand, start: Start, fleetprof: Callable[..., Finished], tmp_path: Path
+) -> None:
+    capture = start("capture", "--iterations", "100", "-o", "json", log="cancelled.log")
+    wait_until(lambda: "recording" in (tmp_path / "cancelled.log").read_text(), "the recording")
+    (running,) = [one for one in json.loads(fleetprof("list", "-o", "json").stdout)["captures"] if not one["finished"]]
+    assert fleetprof("cancel", running["uid"][:8]).returncode == 0
+    assert capture.wait(120) == 4
+    again = fleetprof("cancel", running["uid"])
+    assert (again.returncode, "is under way" in again.stderr) == (5, True)
 
 
 def test_a_capture_outlives_its_hub(

@@ -31,8 +31,8 @@ from fleetprof_cli.options import output_option, state_option
 @click.option(
     "--python",
     metavar="PATH",
-    help="The interpreter that trains  [default: of the active environment, fleetprof's own and python on PATH the "
-    "first that has PyTorch].",
+    help="The interpreter that trains (default: of the active environment, fleetprof's own and python on PATH the "
+    "first that has PyTorch).",
 )
 @output_option("text", "json", text="Form of the output.")
 @state_option

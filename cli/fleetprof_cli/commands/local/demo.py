@@ -42,9 +42,9 @@ from fleetprof_cli.ranges import IntegerRange
 from fleetprof_cli.store_location import StoreLocation, open_store
 from fleetprof_cli.terminal.reports import print_report
 from fleetprof_cli.terminal.status_text import exit_code, failure_lines
+from fleetprof_cli.typed_commands import name_program
 
 _JOB: Final = "demo"
-_PROGRAM: Final = "fleetprof"
 _HUB_WITHIN_S: Final = 60.0
 _STEPPING_WITHIN_S: Final = 300.0
 _SETTLED_STEPS: Final = 30
@@ -62,7 +62,7 @@ _MADE: Final = ("report.json", "report.html", "up.log", "job.log", "state", "sto
 )
 @click.option("--ranks", type=IntegerRange(1, 64), default=4, show_default=True, help="Training processes.")
 @click.option("--iterations", type=IntegerRange(1, 100), default=20, show_default=True, help="Iterations to capture.")
-@click.option("--python", metavar="PATH", default=sys.executable, help="Interpreter with PyTorch  [default: this one].")
+@click.option("--python", metavar="PATH", default=sys.executable, help="Interpreter with PyTorch (default: this one).")
 @click.option("--hold", is_flag=True, help="Leave job, hub and web UI running until Ctrl-C, to try the other commands.")
 def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) -> None:
     """Train a small model on four ranks, capture it and show the report."""
@@ -106,7 +106,7 @@ def command(*, out: Path, ranks: int, iterations: int, python: str, hold: bool) 
             say(f"{iterations} iterations are too few here to tell who is late; capturing {more}")
             second = interruption.run(_capture(state, more))
             _show(out, second)
-        place, program = shlex.quote(str(state.path)), _name_program()
+        place, program = shlex.quote(str(state.path)), name_program()
         say(f"both captures:  {program} diff {first.uid} {second.uid} --state {place}")
         if hold:
             say(f"job and hub go on until Ctrl-C; try: {program} capture --state {place} --iterations 10")
@@ -126,14 +126,6 @@ def choose_more_iterations(report: Report, iterations: int) -> int | None:
         return None
     needed = 2 * iterations if found.candidate is None else round_iterations(found.candidate.iterations_needed)
     return min(max(needed, 2 * iterations), MOST_ITERATIONS)
-
-
-def _name_program() -> str:
-    """This program as the user may type it: by its name where PATH leads to it, else by its path."""
-    here = Path(sys.argv[0]).absolute()
-    if shutil.which(_PROGRAM) == str(here) or not os.access(here, os.X_OK):
-        return _PROGRAM
-    return shlex.quote(os.path.relpath(here))
 
 
 def _clear(out: Path) -> None:
@@ -202,7 +194,7 @@ def _show(out: Path, status: pb.CaptureStatus) -> Report:
     report = read_report(data)
     # The page's links and its hint lead from here, not from the store.
     traces = "store/" + keys.request_prefix(status.namespace, status.uid).rstrip("/")
-    again = f"{_name_program()} report {status.uid} --state {shlex.quote(str(out / 'state'))}"
+    again = f"{name_program()} report {status.uid} --state {shlex.quote(str(out / 'state'))}"
     (out / "report.html").write_text(render_page(report, traces, again), "utf-8")
     print_report(report)
     folder = out / "store" / keys.request_prefix(status.namespace, status.uid)

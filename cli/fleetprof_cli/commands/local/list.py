@@ -27,6 +27,7 @@ from fleetprof_cli.reports.stored import read_captures
 from fleetprof_cli.store_location import open_store
 from fleetprof_cli.terminal.status_text import sentence, status_document, succeeded
 from fleetprof_cli.terminal.whole_print import print_whole
+from fleetprof_cli.typed_commands import as_typed
 
 
 @click.command("list")
@@ -48,9 +49,11 @@ def command(state: StateDirectory, *, output: str) -> None:
         }
         click.echo(json.dumps(document, indent=2))
         return
-    print_whole(_job_table(jobs) if jobs else "No job can be captured now. Start one: fleetprof run -- COMMAND")
+    print_whole(
+        _job_table(jobs) if jobs else as_typed("No job can be captured now. Start one: fleetprof run -- COMMAND")
+    )
     click.echo()
-    print_whole(make_capture_table(captures) if captures else "No capture yet. Take one: fleetprof capture")
+    print_whole(make_capture_table(captures) if captures else as_typed("No capture yet. Take one: fleetprof capture"))
 
 
 async def _ask(state: StateDirectory) -> tuple[list[RunningJob], list[pb.CaptureStatus]]:
@@ -88,7 +91,7 @@ def _state_of(running: RunningJob) -> str:
     if obstacle := running.obstacle():
         return make_printable(obstacle)
     trainers = running.trainers()
-    return "busy" if any(process.busy for process in trainers) else "ready" if trainers else "no trainer yet"
+    return "busy" if any(process.busy for process in trainers) else "ready" if trainers else "no training process yet"
 
 
 def make_capture_table(captures: list[pb.CaptureStatus]) -> Table:

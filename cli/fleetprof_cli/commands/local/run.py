@@ -39,7 +39,7 @@ _NEXT_HUB: Final = "the next hub (`fleetprof up`, or a job)"
     "run",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.option("--name", metavar="NAME", help="Name of the job [default: the Slurm job's, else the script's].")
+@click.option("--name", metavar="NAME", help="Name of the job (default: the Slurm job's, else the script's).")
 @click.option("--namespace", metavar="NAME", default=DEFAULT_NAMESPACE, show_default=True, help="Namespace of the job.")
 @click.option("--label", "labels", metavar="KEY=VALUE", multiple=True, help="A label for selectors; may be repeated.")
 @click.option("--no-agent", is_flag=True, help="Run without the agent: captures start at a time, not at an iteration.")
@@ -56,14 +56,14 @@ _NEXT_HUB: Final = "the next hub (`fleetprof up`, or a job)"
     "--hub",
     metavar="HOST:PORT",
     envvar="FLEETPROF_HUB",
-    help="Another hub [default: that of the state directory, which starts with the first job].",
+    help="Another hub (default: that of the state directory, which starts with the first job).",
 )
 @click.option(
     "--token-file",
     metavar="FILE",
     envvar="FLEETPROF_TOKEN_FILE",
     type=click.Path(path_type=Path),
-    help="With --hub: its token [default: the state directory's].",
+    help="With --hub: its token (default: the state directory's).",
 )
 @click.option(
     "--ca-file",
@@ -230,7 +230,7 @@ def _leave(folder: RunFolder, state: StateDirectory | None) -> None:
     """Removes the run's folder, or says what is still in it; `state`: where the hub is looked up."""
     unsent = folder.unsent_bytes()
     if unsent:
-        say(f"{size(unsent)} of traces could not be stored yet and stay in {folder.spool}; {_NEXT_HUB} sends them")
+        say(f"{size(unsent)} of traces could not be uploaded yet and stay in {folder.spool}; {_NEXT_HUB} sends them")
     elif state is not None and not state.is_hub_alive() and folder.holds_captures():
         say(f"the job ended during a capture while no hub ran; {_NEXT_HUB} finishes that capture")
     else:

@@ -11,6 +11,7 @@ from fleetprof_cli.local.hub_client import HubClient
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.options import output_option, state_option
 from fleetprof_cli.terminal.top_view import show_top
+from fleetprof_cli.typed_commands import as_typed
 
 NONE = "No job runs now. Start one: fleetprof run -- COMMAND"
 
@@ -34,4 +35,4 @@ async def _show(state: StateDirectory, job: str, output: str) -> None:
         async def ask() -> FleetFigures:
             return msgspec.json.decode(await hub.telemetry(job), type=FleetFigures)
 
-        await show_top(ask, job=job, output=output, none=NONE)
+        await show_top(ask, job=job, output=output, none=as_typed(NONE))

@@ -45,20 +45,20 @@ _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True,
     "--listen",
     metavar="HOST:PORT",
     callback=_listen,
-    help="Listen on the network, over TLS, for jobs on other machines; port 0 takes any free one  "
-    "[default: a socket in the state directory].",
+    help="Listen on the network, over TLS, for jobs on other machines; port 0 takes any free one "
+    "(default: a socket in the state directory).",
 )
-@click.option("--store", metavar="DIR|s3://BUCKET/PREFIX", help="Where results go  [default: store/ in --state].")
+@click.option("--store", metavar="DIR|s3://BUCKET/PREFIX", help="Where results go (default: store/ in --state).")
 @click.option("--s3-endpoint", metavar="URL", default="", help="An S3 server that is not Amazon's.")
 @click.option(
     "--tls-cert",
     metavar="FILE",
     type=_PEM,
-    help="With --listen: PEM certificate chain  [default: a new self-signed one].",
+    help="With --listen: PEM certificate chain (default: a new self-signed one).",
 )
 @click.option("--tls-key", metavar="FILE", type=_PEM, help="Its PEM key.")
 @click.option(
-    "--tls-ca", metavar="FILE", type=_PEM, help="Authority that clients check it with  [default: --tls-cert itself]."
+    "--tls-ca", metavar="FILE", type=_PEM, help="Authority that clients check it with (default: --tls-cert itself)."
 )
 @click.option("--no-ui", is_flag=True, help="Leave the web UI out.")
 @click.option(

@@ -51,7 +51,7 @@ _MOST_PATHS: Final = 4
     metavar="NAME",
     default="",
     help="Name of the range (torch.profiler.record_function) that begins each iteration, for jobs without an optimizer "
-    "[default: optimizer steps, else profiler steps].",
+    "(default: optimizer steps, else profiler steps).",
 )
 @click.option(
     "-j",

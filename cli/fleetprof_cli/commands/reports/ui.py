@@ -18,7 +18,7 @@ from fleetprof_cli.ranges import IntegerRange
     "--port",
     metavar="PORT",
     type=IntegerRange(0, 65535),
-    help="Port on 127.0.0.1; 0 takes any free one  [default: 8770, else any].",
+    help="Port on 127.0.0.1; 0 takes any free one (default: 8770, else any).",
 )
 @store_options
 @click.option("--no-open", is_flag=True, help="Print the address and open no browser.")

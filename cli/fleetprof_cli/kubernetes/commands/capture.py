@@ -16,7 +16,13 @@ from fleetprof_api.request import InvalidRequest, ProfileRequest, Target, parse_
 
 from fleetprof_cli.capture.following import follow
 from fleetprof_cli.capture.request_flags import CaptureOptions, make_document
-from fleetprof_cli.capture.request_options import read_file, read_options, refuse_invalid, request_options
+from fleetprof_cli.capture.request_options import (
+    OPTION_GROUPS,
+    read_file,
+    read_options,
+    refuse_invalid,
+    request_options,
+)
 from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.kubernetes.connection import ClusterPlace, Connection, connect
 from fleetprof_cli.kubernetes.kinds import WorkloadKind, find_kind, known_kind, parse_selector, split_target
@@ -26,10 +32,11 @@ from fleetprof_cli.kubernetes.request_state import RequestState
 from fleetprof_cli.kubernetes.requests import Requests
 from fleetprof_cli.kubernetes.target_pods import require_injected, require_workload
 from fleetprof_cli.messages import Failure, say
+from fleetprof_cli.option_groups import GroupedCommand
 from fleetprof_cli.options import output_option
 
 
-@click.command("capture")
+@click.command("capture", cls=GroupedCommand, groups=OPTION_GROUPS)
 @click.argument("target", required=False, metavar="KIND/NAME")
 @click.option("-l", "--selector", metavar="LABELS", default="", help="The pods with these labels, e.g. app=llama.")
 @request_options
@@ -44,6 +51,12 @@ def command(**flags: Any) -> None:
 
     KIND is as for kubectl (job, jobset, trainjob, pytorchjob, rayjob, lws, sts, deploy, pod …), or RESOURCE.GROUP for
     any kind that owns pods. Ctrl-C cancels the capture; a second Ctrl-C exits at once.
+
+    \b
+    Twenty iterations, to see who is late:  kubectl fleetprof capture job/llama --iterations 20
+    The time of each module of the model:   kubectl fleetprof capture job/llama --collect ModuleTree
+    Eight ranks of many, for half a second: kubectl fleetprof capture job/llama --sample 8 --duration 500ms
+    The request as YAML, for git:           kubectl fleetprof capture job/llama --dry-run client > request.yaml
     """
     place, options = read_place(flags), read_options(flags)
     target, selector = flags["target"] or "", flags["selector"]

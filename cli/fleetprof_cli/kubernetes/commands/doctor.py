@@ -29,7 +29,7 @@ from fleetprof_cli.options import output_option
 @click.command("doctor")
 @click.argument("target", required=False, metavar="KIND/NAME")
 @click.option("-l", "--selector", metavar="LABELS", default="", help="The pods with these labels, e.g. app=llama.")
-@click.option("--exec", "ask_torch", is_flag=True, help="Ask in the trainer's container which PyTorch it has.")
+@click.option("--exec", "ask_torch", is_flag=True, help="Ask in the training container which PyTorch it has.")
 @output_option("text", "json", text="Form of the output.")
 @place_options
 def command(target: str | None, selector: str, ask_torch: bool, output: str, **flags: Any) -> None:

@@ -28,7 +28,7 @@ from fleetprof_cli.reports.fetched_page import link_traces
     help="Folder for the files.",
 )
 @click.option(
-    "--ranks", metavar="0,8,16-19", callback=read_ranks, help="Fetch the traces of these ranks  [default: all]."
+    "--ranks", metavar="0,8,16-19", callback=read_ranks, help="Fetch the traces of these ranks (default: all)."
 )
 @store_options
 @place_options

@@ -29,7 +29,8 @@ from fleetprof_cli.kubernetes.request_state import RequestState
 Pod = Mapping[str, Any]
 _NO_IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 _LAST_WORDS: Final = 300
-_CRASHED: Final = "the trainers are not affected"  # the last words of the sidecar's supervisor about its child
+# The last words of the sidecar's supervisor about its child.
+_CRASHED: Final = "the training processes are not affected"
 _SHOWN: Final = 8
 _KINETO_CONFIG: Final = f"{SOCKET_DIRECTORY}/{KINETO_CONFIG_FILE}"
 
