@@ -49,10 +49,6 @@ def _always(*_: Any, **__: Any) -> bool:
     return True
 
 
-def _zero(*_: Any, **__: Any) -> float:
-    return 0.0
-
-
 def _false_of(x: Any) -> Any:
     return np.zeros(len(x), np.bool_)
 
@@ -92,22 +88,18 @@ RULES: dict[str, VerdictRule] = {
     "apart from all others": VerdictRule(_E, "are_apart", _false_of),
     "the largest too often": VerdictRule(_E, "are_largest", _false_of),
     "a mean that stands out as well": VerdictRule(_E, "stand_out", _true_of),
-    "no chance of few iterations": VerdictRule(_E, "_may_be_chance", _never),
     "late in the mean": VerdictRule(_E, "_in_the_mean", _nothing),
     "outliers": VerdictRule(_E, "find_outliers", lambda *_: iter(())),
-    "no chance of leads": VerdictRule(_E, "may_be_chance_of_leads", _never),
     "the own time by parts": VerdictRule(
         _E, "measures_of", changes=lambda rule: lambda table: [rule(table)[0], *rule(table)[4:]]
     ),
     "the hosts' own time": VerdictRule(_E, "measures_of", changes=lambda rule: lambda table: rule(table)[:-2]),
     "three quarters of many": VerdictRule(_E, "spread_of_many", _plain_spread),
-    "spread within all roles": VerdictRule(_E, "_deviation_within_roles", _zero),
     "late hosts": VerdictRule(_S, "find_late_hosts", _no_late_hosts),
     "any rhythm": VerdictRule("search.beside_peers", "add_rhythmic", _as_they_are),
     "own time in a rhythm": VerdictRule(_R, "_find_late", lambda *_: iter(())),
     "blocked in a rhythm": VerdictRule(_R, "_find_blocked", lambda *_: iter(())),
     "a rhythm among strays": VerdictRule(_R, "_find_among_strays", _none_of_all),
-    "most of a lateness in a rhythm": VerdictRule(_R, "_explains", _always),
     "most often (sign)": VerdictRule("lateness.sign_test", "find_candidates", _nothing),
     "loaders of all ranks": VerdictRule("causes.loaders", "find_candidates", _nothing),
     "the same kernels": VerdictRule("search.same_kernels", "find_candidates", _nothing),
@@ -119,7 +111,6 @@ RULES: dict[str, VerdictRule] = {
     "candidates of noise": VerdictRule(_V, "_power", lambda *_: Power(None, None)),
     "blocked in turns": VerdictRule(_I, "find_likeliest_order", _none_of_all),
     "several move": VerdictRule(_I, "_is_of_several", _always),
-    "tensors all alike": VerdictRule(_I, "_all_alike", _never),
     "explained by waits": VerdictRule(_I, "_explained_by_waits", _none_of_all),
     "pauses that move": VerdictRule(_I, "pauses_move", _always),
     "loaders of other stages": VerdictRule(_I, "_others_load_alike", _never),

@@ -11,7 +11,6 @@ import numpy as np
 from fleetprof_api.report.stragglers import Cause
 
 from fleetprof_analyzer.job.stragglers.causes.loaders import loading_ns
-from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import all_alike
 from fleetprof_analyzer.job.stragglers.lateness.movement import explained_share, restlessness
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.lateness.reference import take_off
@@ -219,25 +218,17 @@ def _find_moving(replay: Replay, table: OwnTime, *, on_host: bool) -> Cause | No
     }  # fmt: skip
     moving = {cause: restlessness(values) for cause, values in causes.items()}
     most = max(moving, key=lambda one: moving[one])
-    alike = _all_alike(table)
     if not on_host:
-        return None if alike and most == "unequal_work" else most
+        return most
     if table.own_ns.shape[1] < FEW_ITERATIONS:
         return None
     # Work on a host that others use is always restless: what pauses is looked at first.
     for cause, limit in _MOST_EXPLAINED.items():
         explained = _explained_by_waits(table, causes[cause])
         is_moving = cause != "unequal_work" if explained is None else explained <= limit
-        is_moving = is_moving and not (alike and cause == "unequal_work")
         if is_moving and moving[cause] >= _LEAST_OF_RESTLESSNESS * moving[most]:
             return cause if cause != "host" or pauses_move(replay, table) else None
     return None
-
-
-def _all_alike(table: OwnTime) -> bool:
-    """Tells whether the ranks of each role are known to have had tensors of the same sizes."""
-    roles = [np.flatnonzero(table.role == role).tolist() for role in np.unique(table.role)]
-    return bool(table.operators) and all(all_alike([table.operators[rank] for rank in role]) for role in roles)
 
 
 def _explained_by_waits(table: OwnTime, values: Int64s) -> float | None:

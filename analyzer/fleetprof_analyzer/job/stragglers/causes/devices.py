@@ -62,7 +62,7 @@ def measure_slowness(table: OwnTime, rank: int) -> Floats:
             if not peers:
                 return np.asarray(busy[rank] / given * (speed.factor * given.sum() / busy[rank].sum()) - 1)
             at_speed = np.median(busy[peers], axis=0) + given - usual_given
-            return np.asarray(busy[rank] / np.maximum(at_speed, _LEAST_AT_SPEED * busy[rank]) - 1)
+            return np.asarray(busy[rank] / np.maximum(at_speed, np.maximum(_LEAST_AT_SPEED * busy[rank], 1)) - 1)
     usual = np.median(busy[peers], axis=0) if peers else busy[rank].min()
     return np.asarray(busy[rank] / np.maximum(usual, 1) - 1)
 

@@ -54,17 +54,9 @@ def add_rhythmic(table: OwnTime, candidates: list[Candidate], numbers: list[int]
             other != rank and table.role[other] == table.role[rank] and found[other][0] == every for other in found
         )
     }
-    kept = [alone[one.rank] if one.rank in alone and _explains(alone[one.rank], one) else one for one in candidates]
+    kept = [alone.get(one.rank, one) for one in candidates]
     known = {candidate.rank for candidate in kept}
     return kept + [candidate for rank, candidate in alone.items() if rank not in known]
-
-
-def _explains(rhythmic: Candidate, candidate: Candidate) -> bool:
-    """Tells if pauses in a rhythm are most of what the rank is late by, which may pause and be late all the time."""
-    if candidate.by != FoundBy.PEERS or candidate.pattern != LatePattern.PERSISTENT:
-        return candidate.by == FoundBy.PEERS
-    late, paused = (one.excess * int(one.iterations.sum()) for one in (candidate, rhythmic))
-    return paused >= HALF * late
 
 
 def _find_late(table: OwnTime, numbers: list[int]) -> Iterator[tuple[int, int, Candidate]]:

@@ -76,21 +76,6 @@ def compare_sizes(mine: Sequence[OperatorUse], peers: Sequence[Sequence[Operator
     return Sizes(larger, sum(one.more_ns for one in larger), share)
 
 
-def all_alike(uses: Sequence[Sequence[OperatorUse]]) -> bool:
-    """Tells if every rank's operators had exactly the same tensors; where work moves from rank to rank they cannot."""
-    first, *others = uses or [()]
-    tables = [{(use.name, use.of_parameters): use for use in other} for other in others]
-    told_ns = usual_ns = 0.0
-    for use, same in _of_the_batch(first, tables):
-        usual_ns += use.count * use.median_ns
-        if not use.elements or not all(other.elements for other in same):
-            continue
-        if any(other.elements != use.elements or other.count != use.count for other in same):
-            return False
-        told_ns += use.count * use.median_ns
-    return bool(tables) and told_ns > 0 and told_ns >= HALF * usual_ns
-
-
 def describe_sizes(sizes: Sizes) -> list[Evidence]:
     """The operators with larger tensors, both sizes, and the dimensions of one call."""
     return [

@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
-from fleetprof_analyzer.job.stragglers.lateness.leads import may_be_chance_of_leads
 from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, Margins, measure_margins, stand_out
 from fleetprof_analyzer.job.stragglers.lateness.outliers import binomial_tail, find_outliers, measure_deviation
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
@@ -24,7 +23,6 @@ from fleetprof_analyzer.job.stragglers.thresholds import (
     MOST,
     RARE,
     SIGMA,
-    VERY_RARE,
 )
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
@@ -79,7 +77,7 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
     for candidate in _in_the_mean(table, whole):
         best.setdefault(candidate.rank, candidate)
     for rank, late, share in find_outliers(tested):
-        if _takes_longer(whole[rank], late) and not may_be_chance_of_leads(table, rank, late):
+        if _takes_longer(whole[rank], late):
             best.setdefault(rank, Candidate(rank, LatePattern.INTERMITTENT, share, late))
     return sorted(best.values(), key=lambda candidate: -float(whole[candidate.rank].mean()))
 
@@ -109,9 +107,7 @@ def _persistent(table: OwnTime, excess: Floats, has_peers: Bools) -> list[Candid
     chosen = (z > least_z(len(ranks) - 1)) & stand_out(x) | are_apart(x)
     chosen &= (middle > LEAST) & (above.mean(axis=1) >= MOST)
     return [
-        Candidate(int(ranks[n]), LatePattern.PERSISTENT, float(middle[n]), above[n])
-        for n in np.flatnonzero(chosen)
-        if not _may_be_chance(x, int(n), chosen)
+        Candidate(int(ranks[n]), LatePattern.PERSISTENT, float(middle[n]), above[n]) for n in np.flatnonzero(chosen)
     ]
 
 
@@ -162,36 +158,18 @@ def _in_the_mean(table: OwnTime, excess: Floats) -> list[Candidate]:
 
 def least_excess_ns(table: OwnTime, margins: Margins) -> Floats:
     """By how much a rank must exceed its peers to be more than one of a kind that differ a little, shape (R,)."""
-    mean = table.own_ns.mean(axis=1)
-    least = np.full(len(mean), np.inf)
-    for rank in range(len(mean)):
+    level_ns = np.array([_level(table, rank) for rank in range(len(table.role))])
+    beyond = np.nan_to_num(margins.mean_ns) / level_ns
+    least = np.full(len(level_ns), np.inf)
+    for rank, level in enumerate(level_ns.tolist()):
         peers = table.peers(rank)
         if len(peers):
-            level = _level(table, rank)
-            deviation = _deviation_within_roles(mean, table.role, rank) * level
+            deviation = _spread(beyond, table.role, rank) * level
             # Of what the peers differ by, noise makes the part that their errors show.
             beyond_noise = max(deviation**2 - float(margins.error_ns[rank]) ** 2, 0.0) ** 0.5
             spread = max(beyond_noise / level, USUAL_SPREAD)
             least[rank] = max(LEAST, least_z(len(peers)) * spread) * level
     return least
-
-
-def _deviation_within_roles(mean_ns: Floats, role: Int64s, rank: int) -> float:
-    """The distance of other ranks from the middle of their role, as share of it; 0 where the rank has too few peers.
-
-    Devices of one job differ as much in one role as in another, and three peers may resemble each other by chance. Both
-    of shape (R,).
-    """
-    mine = role == role[rank]
-    if mine.sum() <= FEWEST:
-        return 0.0
-    away: list[Floats] = []
-    for one in np.unique(role):
-        others = mean_ns[(role == one) & (np.arange(len(role)) != rank)]
-        if len(others) >= FEWEST:
-            middle = max(float(np.median(others)), 1.0)
-            away.append(np.abs(others - middle) / middle)
-    return SIGMA * float(np.median(np.concatenate(away)))
 
 
 def _level(table: OwnTime, rank: int) -> float:
@@ -202,14 +180,6 @@ def _level(table: OwnTime, rank: int) -> float:
 def least_z(others: int) -> float:
     """The number of spreads that a fault must stand out by; more where few others tell the spread."""
     return _LEAST_Z * (1 + _FEW / max(others, 1))
-
-
-def _may_be_chance(x: Floats, number: int, chosen: Bools) -> bool:
-    """Tells if ranks that are not late themselves have such iterations too, so that one may have the most by chance."""
-    high = x > np.median(x[number]) / 2
-    mine = int(high[number].sum())
-    others = int(high[~chosen].sum())
-    return others > 0 and len(x) * binomial_tail(mine + others, 1 / len(x), mine) >= VERY_RARE
 
 
 def _spread(middle: Floats, role: Int64s, number: int) -> float:

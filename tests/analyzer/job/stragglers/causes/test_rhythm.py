@@ -60,13 +60,6 @@ def test_a_suspect_is_suspected_for_its_rhythm() -> None:
     assert late_in(found) == [1, 4, 7]
 
 
-@pytest.mark.parametrize(("excess", "kept"), [(3.0, "persistent"), (0.3, "intermittent")])
-def test_a_suspect_that_is_late_all_the_time_stays_so_whatever_rhythm_its_pauses_have(excess: float, kept: str) -> None:
-    always = Candidate(1, LatePattern.PERSISTENT, excess, np.ones(20, np.bool_))
-    (found,) = add_rhythmic(blocked_time(NEVER, AMONG_STRAYS), [always], list(range(20)))
-    assert found.pattern == kept
-
-
 @pytest.mark.parametrize("others", [
     [THIRD],  # alone
     [THIRD, [50, 10, 11, 52, 10, 9, 55, 10, 12], [10, 11, 50, 9, 10, 52, 11, 10, 55]],  # a turn that goes around

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 from fleetprof_analyzer.capture.folder import summarise_file
-from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import all_alike, compare_sizes
+from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import compare_sizes
 from fleetprof_analyzer.job.stragglers.causes.unequal_work import compare_operators, find_candidates
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime, tabulate
 from fleetprof_analyzer.job.stragglers.replay.matching import match
@@ -126,17 +126,6 @@ def test_what_sizes_explain(mine: OperatorUse, peer: OperatorUse, more_us: int) 
 ])  # fmt: skip
 def test_sizes_that_are_not_known_tell_nothing(mine: list[OperatorUse], peers: list[list[OperatorUse]]) -> None:
     assert compare_sizes(mine, peers) is None
-    assert not all_alike([mine, *peers])
-
-
-@pytest.mark.parametrize(("ranks", "alike"), [
-    ([[uses()], [uses(us=400)], [uses()]], True),
-    ([[uses()], [uses(101)], [uses()]], False),
-    ([[uses()]], False),
-    ([], False),
-])  # fmt: skip
-def test_ranks_with_the_same_tensors_move_no_work(ranks: list[list[OperatorUse]], alike: bool) -> None:
-    assert all_alike(ranks) == alike
 
 
 @pytest.mark.parametrize(("elements", "suspected"), [(100, []), (115, []), (125, [2])])
@@ -218,10 +207,3 @@ def test_operators_of_one_iteration_more_are_no_more_work() -> None:
 
 def counted(calls: int) -> OperatorUse:
     return OperatorUse("aten::mm", False, calls, calls * 100_000, 100_000)
-
-
-@pytest.mark.parametrize(("rank_3", "moves"), [(None, True), (uses(101), True), (uses(), False)])
-def test_work_does_not_move_among_ranks_with_the_same_tensors(rank_3: OperatorUse | None, moves: bool) -> None:
-    lengths = np.exp(0.4 * np.random.default_rng(5).standard_normal((8, SHAPE.iterations, 1)))
-    found = judged_on_devices(PlantedFault("moving_lengths", lengths=lengths), rank_3)
-    assert (found.ranks, found.cause == "unequal_work") == ([], moves)
