@@ -32,13 +32,13 @@ _RETIRED: Final = {
 
 
 def explain_retired(name: str) -> str:
-    """Why `collect` has no such choice any more, "" for any other name."""
+    """The reason why `collect` has no such choice any more, "" for any other name."""
     why = _RETIRED.get(name)
     return f"{name} is no choice any more: {why}" if why else ""
 
 
 class Traces(StrEnum):
-    """Which ranks upload a whole trace."""
+    """The ranks that upload a whole trace."""
 
     FULL = "Full"
     SUMMARY = "Summary"

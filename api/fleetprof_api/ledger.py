@@ -37,7 +37,7 @@ _ORDER: Final = {
 
 
 class Reason(StrEnum):
-    """Why a rank has no trace in the store. CamelCase, for machines; documented in docs/reasons.md."""
+    """The reason why a rank has no trace in the store. CamelCase, for machines; documented in docs/reasons.md."""
 
     NOT_POLLING = "NotPolling"  # nothing in this process asks for Kineto configs any more
     BUSY = "Busy"  # another profile was running in the process until the deadline
@@ -68,7 +68,7 @@ class Reason(StrEnum):
 
 
 class Canceller(StrEnum):
-    """Who took a capture back, in words that follow "cancelled by"."""
+    """The one who took a capture back, in words that follow "cancelled by"."""
 
     USER = "the user"
     UNINSTALL = "the uninstallation of fleetprof"

@@ -1,4 +1,4 @@
-"""Whom the kernel ends first when memory is short: a process of ours, and never the trainer beside it.
+"""The process that the kernel ends first when memory is short: one of ours, and never the trainer beside it.
 
 Guarantees: a process's score (proc(5), oom_score_adj) is only ever raised, which takes no privilege, and which its
 children inherit; raises nothing. So it is called in processes of ours alone, never in one that starts the training.

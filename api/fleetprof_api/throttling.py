@@ -1,4 +1,4 @@
-"""Why a GPU runs slower than it could: masks of NVML's reasons, by the words that metrics and reports use.
+"""The reasons why a GPU runs slower than it could: masks of NVML's reasons, by the words that metrics and reports use.
 
 Source: `nvmlClocksEventReason*` in nvml.h. An idle GPU and a clock that a user has set are no throttling.
 """

@@ -1,4 +1,4 @@
-"""Which of several GPUs with the same work is clearly worse: one rule for telemetry and for reports.
+"""The worst of several GPUs with the same work: one rule for telemetry and for reports.
 
 Guarantees: pure; it names at most one, and none of fewer than FEWEST_PEERS. What separates good from bad GPUs of one
 model is a few percent (docs/telemetry.md#the-worst-gpu).

@@ -1,4 +1,4 @@
-"""Which object store: one line of text, in a form that can be written down and handed to another process.
+"""The place of an object store: one line of text, in a form that can be written down and handed to another process.
 
     /var/lib/fleetprof/store
     s3://bucket/prefix?endpoint=https://minio.example:9000&path_style=true&region=eu-central-1

@@ -86,7 +86,7 @@ def _start_sidecar(local: Local, folder: Path, number: int) -> subprocess.Popen[
 
 
 def _asked_at(local: Local) -> list[float]:
-    """When each rank's order reached its sidecar (Unix seconds), from the sidecars' own logs."""
+    """The time at which each rank's order reached its sidecar (Unix seconds), from the sidecars' own logs."""
     lines = [json.loads(line) for log in local.folder.glob("sidecar-*.log") for line in log.read_text().splitlines()]
     times = [line["time"] for line in lines if line["message"] == "asked"]
     return [datetime.fromisoformat(time_text).timestamp() for time_text in times]

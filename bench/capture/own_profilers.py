@@ -46,7 +46,7 @@ PATIENCE_S = 400.0
 
 @dataclass(frozen=True)
 class CaptureTiming:
-    """When a capture is asked for, and when it is taken back."""
+    """The times at which a capture is asked for and taken back."""
 
     name: str
     asked_in: str

@@ -1,4 +1,4 @@
-"""Which object store the user means: `--store` and `--s3-endpoint`, and the sentence when it cannot be used."""
+"""The object store that the user means: `--store` and `--s3-endpoint`, and the sentence when it cannot be used."""
 
 from typing import TYPE_CHECKING
 

@@ -42,7 +42,7 @@ class Health(Collector):
             self._lags_s.append(max(0.0, time.monotonic() - began - _BEAT_S))
 
     def find_stall(self) -> str:
-        """Why this process is slow to do anything for anybody; "" when it is not."""
+        """The reason why this process is slow to do anything for anybody; "" when it is not."""
         if (lag_s := max(self._lags_s)) >= STALLED_LOOP_S:
             return f"the operator stalls: within a minute its event loop stood still for {lag_s:.0f} s"
         return ""

@@ -51,7 +51,7 @@ class SidecarConversation:
         self._profiler = profiler
 
     def make_hello(self) -> hub_pb2.Hello:
-        """Who this sidecar is, and all that it holds."""
+        """The identity of this sidecar, and all that it holds."""
         settings = self._settings
         workload = settings.workload
         return hub_pb2.Hello(

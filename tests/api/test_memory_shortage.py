@@ -1,4 +1,4 @@
-"""Whom the kernel ends first: a score that is only ever raised, by processes of ours about themselves."""
+"""The process that the kernel ends first: a score that is only ever raised, by processes of ours about themselves."""
 
 import subprocess
 import sys

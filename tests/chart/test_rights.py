@@ -1,4 +1,4 @@
-"""Who may do what: exactly these verbs, and no other."""
+"""Rights: exactly these verbs, and no other."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whose pods the webhook is asked about, and what happens when it does not answer."""
+"""The pods that the webhook is asked about, and what happens when it does not answer."""
 
 import re
 from typing import Any

@@ -5,7 +5,16 @@ import ast
 import pytest
 from harness.repository import ROOT, source_files
 
-QUESTIONS = ("What", "How", "Where", "Whether", "Those", "Of")
+QUESTIONS = ("What", "How", "Where", "Whether", "Those", "Of", "When", "Which", "Who", "Whose", "Whom", "Why")
+# Rooms whose older docstrings begin so; whoever works in one mends them and takes it out.
+NOT_YET = (
+    "analyzer/fleetprof_analyzer/job/stragglers/",
+    "analyzer/fleetprof_analyzer/views/page/",
+    "tests/analyzer/job/stragglers/",
+    "webui/fleetprof_webui/models/report.py",
+    "webui/fleetprof_webui/routes/reports.py",
+)
+OF_OLD = QUESTIONS[:6]
 
 
 def first_words(source: str) -> list[tuple[int, str]]:
@@ -21,7 +30,7 @@ def test_no_docstring_begins_as_a_question() -> None:
         f"{path}:{line}: {word} …"
         for path in source_files()
         for line, word in first_words((ROOT / path).read_text())
-        if word in QUESTIONS
+        if word in (OF_OLD if str(path).startswith(NOT_YET) else QUESTIONS)
     ]
     assert found == [], "say what it is or does: a noun, or a verb in the third person"
 

@@ -1,4 +1,4 @@
-"""When memory is short the kernel takes the sidecar and what it starts, never the trainer beside them."""
+"""The kernel, when memory is short, takes the sidecar and what it starts, never the trainer beside them."""
 
 import os
 import subprocess

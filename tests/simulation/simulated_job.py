@@ -54,5 +54,5 @@ class SimulatedJob:
         return max(0, (now - self.started_unix_ns) // self.step_ns)
 
     def end_of(self, step: int) -> int:
-        """When a step ends."""
+        """The end of a step."""
         return self.started_unix_ns + step * self.step_ns

@@ -1,4 +1,4 @@
-"""Which captures a store holds, and which one is meant."""
+"""The captures that a store holds, and the one that is meant."""
 
 import msgspec
 import pytest

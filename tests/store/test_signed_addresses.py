@@ -135,5 +135,5 @@ def test_keys_cannot_leave_the_store(store: Any) -> None:
 
 
 def test_a_directory_signs_none(tmp_path: Any) -> None:
-    """Who analyses there reads the files."""
+    """An analysis there reads the files."""
     assert not isinstance(DirectoryStore(tmp_path, b"s" * 32, ""), SigningStore)

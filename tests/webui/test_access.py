@@ -1,4 +1,4 @@
-"""Who gets in, and what every answer carries: the local user with a one-time token, and nobody else."""
+"""Access, and what every answer carries: the local user with a one-time token, and nobody else."""
 
 import json
 import logging

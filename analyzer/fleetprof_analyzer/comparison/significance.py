@@ -65,7 +65,7 @@ def find_differences(before: Floats, after: Floats, whole: Floats, level: float)
 
 
 def _permutations(first: int, second: int) -> npt.NDArray[np.bool_]:
-    """Which iterations are taken as the first run's, shape (k, first + second); the real ones come first."""
+    """The iterations that are taken as the first run's, shape (k, first + second); the real ones come first."""
     count = first + second
     if math.comb(count, first) <= _MOST_EXACT:
         picks = np.array(list(itertools.combinations(range(count), first)))

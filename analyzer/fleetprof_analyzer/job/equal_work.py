@@ -1,4 +1,4 @@
-"""Which ranks of a capture do the same work on GPUs of one model: the same kernels, as often.
+"""Groups of ranks that do the same work on GPUs of one model: the same kernels, as often.
 
 Guarantees: pure; a rank is in one group at most. Communication does not count, since it is as long as others let it
 be, nor what no kernel is named of. Windows are cut anywhere, so a small part may differ.

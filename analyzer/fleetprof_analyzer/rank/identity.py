@@ -58,7 +58,7 @@ def find_doubles(ranks: Sequence[tuple[int | None, str]]) -> list[Problem]:
 
 
 def tell_jobs_apart(ranks: Sequence[Rank]) -> str:
-    """Why these ranks cannot be one recording of one job; empty where they can."""
+    """The reason why these ranks cannot be one recording of one job; empty where they can."""
     sizes: dict[int, list[str]] = defaultdict(list)
     traces: dict[int, list[str]] = defaultdict(list)
     for rank in ranks:

@@ -1,4 +1,4 @@
-"""Which ranks are cut: those that were asked for, else those that the report points at and one to compare them with.
+"""The choice of ranks that are cut: the wanted ones, else those that the report points at and one to compare with.
 
 Guarantees: pure; the default is all of a small job's traces and at most `MOST`, which Perfetto opens at ease.
 """

@@ -1,4 +1,4 @@
-"""Which part of the traces is cut: iterations, the slowest one, a span of time, or all of it.
+"""The part of the traces that is cut: iterations, the slowest one, a span of time, or all of it.
 
 Guarantees: pure; what cannot be found is refused with what there is.
 """

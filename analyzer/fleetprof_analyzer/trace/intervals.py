@@ -72,7 +72,7 @@ def without(intervals: Union, removed: Union) -> Union:
 
 
 def covered(points: Int64s, intervals: Union) -> Bools:
-    """Which points, shape (n,), lie in the union."""
+    """A mask of the points, shape (n,), that lie in the union."""
     starts, ends = intervals
     if len(starts) == 0:
         return np.zeros(len(points), np.bool_)

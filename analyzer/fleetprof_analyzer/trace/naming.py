@@ -33,7 +33,7 @@ def used_names(rows: Rows) -> list[int]:
 
 
 def where_name(rows: Rows, names: Sequence[str], test: Callable[[str], bool]) -> Bools:
-    """Which rows have a name that passes the test, shape (n,)."""
+    """A mask of the rows whose name passes the test, shape (n,)."""
     # With few names, to look for those that occur would take longer than to ask about all.
     if len(names) * _ROWS_PER_NAME < len(rows):
         chosen = np.fromiter(map(test, names), np.bool_, len(names))

@@ -1,4 +1,4 @@
-"""Whose code a frame is: the user's own, an installed package's, or PyTorch's and the standard library's.
+"""The owner of a frame's code: the user's own, an installed package's, or PyTorch's and the standard library's.
 
 Guarantees: pure; tells by the file's path alone, which the training process named: nothing is opened.
 """

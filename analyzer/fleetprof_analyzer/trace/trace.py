@@ -148,7 +148,7 @@ class Rows:
 
     @property
     def on_device(self) -> Bools:
-        """Which rows are work of the device, shape (n,)."""
+        """A mask of the rows that are work of the device, shape (n,)."""
         return self.category <= Category.MEMSET
 
     def select(self, mask: Bools) -> "Rows":

@@ -39,7 +39,7 @@ _PROPERTIES: Final = {
 
 
 def say_obstacle(found: Obstacle) -> str:
-    """Why the reports cannot be compared."""
+    """The reason why the reports cannot be compared."""
     match found:
         case NoIterations(side):
             return f"no rank of the report {side} lists an iteration: nothing marks them in its traces"

@@ -116,13 +116,13 @@ def say_reason(reason: Reason) -> str:
 
 
 def say_late(who: str, late: LateRanks) -> str:
-    """Whom the others wait for; of two that do the same work it can only be said which is the slower."""
+    """The ranks that the others wait for; of two that do the same work it can only be said which is the slower."""
     doubt = "; only one other rank does the same work, so this is the slower of two" if late.peers == 1 else ""
     return f"the others wait for {who}{doubt}"
 
 
 def _say_slow_links(links: SlowLinks) -> str:
-    """Which transfers are slow, and in which rank they meet."""
+    """The slow transfers, and the rank in which they meet."""
     if links.meeting:
         meeting = name_ranks(links.meeting)
         return f"transfers of {links.groups} groups are slow, and all of these groups contain {meeting}"
@@ -133,7 +133,7 @@ def _say_slow_links(links: SlowLinks) -> str:
 
 
 def _say_unsure(one: Undecided) -> str:
-    """Who may be late, within which interval, and what would decide it."""
+    """The ranks that may be late, the interval of each, and what would decide it."""
     return f"rank {one.rank} may cost {say_cost(one)}; {say_iterations(one.iterations_needed)}"
 
 
@@ -157,7 +157,7 @@ def round_iterations(needed: int) -> int:
 
 
 def say_mismatch(found: Mismatch) -> str:
-    """Why operations of different ranks cannot be matched."""
+    """The reason why operations of different ranks cannot be matched."""
     match found.kind:
         case "no_common_iteration":
             return "the ranks have no iteration in common"

@@ -1,4 +1,4 @@
-"""Which jobs of its namespace a policy is about: those of whose pods one has these labels."""
+"""The jobs of its namespace that a policy is about: those of whose pods one has these labels."""
 
 from typing import Annotated
 

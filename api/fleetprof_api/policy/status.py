@@ -19,7 +19,7 @@ MOST_SUPPRESSIONS: Final = 64
 
 
 class Suppression(StrEnum):
-    """Why a trigger that fired made no capture."""
+    """The reason why a trigger that fired made no capture."""
 
     EXEMPT = "Exempt"
     TOO_YOUNG = "TooYoung"

@@ -111,7 +111,7 @@ class ModuleChange(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class StragglerSide(msgspec.Struct, kw_only=True, frozen=True):
-    """Who held the job up in one report: `stragglers` of it."""
+    """The ranks that held the job up in one report: `stragglers` of it."""
 
     verdict: Annotated[
         str, Meta(description="as in the report; undecided also where noise hides so much that nobody could be named")

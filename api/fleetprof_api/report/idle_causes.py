@@ -34,7 +34,7 @@ def _part(of: str, title: str, meaning: str) -> Meta:
 
 
 class IdleCauses(msgspec.Struct, kw_only=True, frozen=True):
-    """Why devices were idle, ns. Formulas: docs/measures.md#idle.
+    """The causes of devices' idle time, ns. Formulas: docs/measures.md#idle.
 
     data_loading + synchronization + launching + host + optimizer + waiting + unknown = `TimeBreakdown.idle`, exactly;
     the last six are parts of `synchronization`, `host` and `waiting`.

@@ -128,7 +128,7 @@ class ClockAlignment(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
-    """Who holds the job up, or that nobody does. `ranks` holds those named, in order."""
+    """The ranks that hold the job up, or that none does. `ranks` holds those named, in order."""
 
     verdict: Annotated[
         Literal["straggler", "heavy_stage", "slow_link", "moving_imbalance", "nobody", "undecided", "not_judged"],

@@ -60,7 +60,7 @@ class Redact(StrEnum):
 
 
 class Ranks(Part):
-    """Which ranks to capture; all when absent."""
+    """The ranks to capture; all when absent."""
 
     list_: (
         Annotated[

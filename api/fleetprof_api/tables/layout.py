@@ -1,4 +1,4 @@
-"""Which tables a report has, and which columns they have: derived from the types of `fleetprof_api.report.report`.
+"""The tables of a report and their columns: derived from the types of `fleetprof_api.report.report`.
 
 Every list of structs is a table of its own, named by its path without `ranks` and without repeats (`ranks[].devices` is
 `devices`); its rows begin with what identifies the row above them. Structs within a row are columns, their names joined

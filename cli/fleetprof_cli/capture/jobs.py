@@ -45,7 +45,7 @@ class RunningJob:
     namesakes: tuple[str, ...] = ()
     """Where two jobs or more have this name: how to tell them apart. Empty for one."""
     clocks: tuple[str, ...] = ()
-    """Which hosts' clocks do not fit the hub's, a sentence each."""
+    """The hosts whose clocks do not fit the hub's, a sentence each."""
 
     def trainers(self) -> list[pb.Process]:
         """The processes that can be captured: they speak Kineto and are not launchers or workers."""

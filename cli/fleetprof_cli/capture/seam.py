@@ -25,10 +25,10 @@ class Captures(Protocol[State]):
     """Follows and takes back captures that were asked for."""
 
     whereabouts: str
-    """Who goes on with a capture when the command leaves: "the hub"."""
+    """The one that goes on with a capture when the command leaves: "the hub"."""
 
     server: str
-    """Who is asked: "the hub", or "the API server"."""
+    """The one that is asked: "the hub", or "the API server"."""
 
     def watch(self, state: State) -> AsyncIterator[State]:
         """Follows a capture, until it is finished or the connection ends. Raises Away, Failure."""

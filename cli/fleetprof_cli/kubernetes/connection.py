@@ -30,7 +30,7 @@ _OWN_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlace:
-    """Which cluster and namespace, and who asks: what kubectl's options said; None is kubectl's own default."""
+    """The cluster, the namespace and the user of kubectl's options; None is kubectl's own default."""
 
     kubeconfig: str | None = None
     context: str | None = None

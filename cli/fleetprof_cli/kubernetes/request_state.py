@@ -116,7 +116,7 @@ class RequestState:
         )
 
     def created(self) -> datetime | None:
-        """When it was made."""
+        """The time at which it was made."""
         try:
             return datetime.fromisoformat(str(self._metadata.get("creationTimestamp")))
         except ValueError:

@@ -46,7 +46,7 @@ async def find_job(
 
 
 def _refuse(name: str | None, namespace: str | None) -> str:
-    """Why no job can ever have this name, which may stand behind its kind; empty where one can."""
+    """The reason why no job can ever have this name, which may stand behind its kind; empty where one can."""
     problem = refuse_name(name.rpartition("/")[2]) if name is not None else ""
     return problem or (refuse_name(namespace, MAX_NAMESPACE_LENGTH) if namespace is not None else "")
 

@@ -52,7 +52,7 @@ class StateDirectory:
             self.path.chmod(0o700)
 
     def find_obstacle(self) -> str:
-        """Why it can be neither made nor written, in the operating system's words; empty where it can."""
+        """The reason why it can be neither made nor written, in the operating system's words; empty where it can."""
         try:
             place = find_existing(self.path)
             if not place.is_dir():

@@ -1,4 +1,4 @@
-"""Which report is meant: a file, a folder, a place in an object store, or a capture as `fleetprof report` finds it.
+"""The report that is meant: a file, a folder, a place in an object store, or a capture as `fleetprof report` finds it.
 
 Guarantees: only reads; what exists as a path is taken as one; what cannot be read is said with what would do.
 """

@@ -18,7 +18,7 @@ from fleetprof_operator.kubernetes.cluster import Json
 
 UID_LABEL: Final = "fleetprof.io/request-uid"
 RELEASE_LABEL: Final = "fleetprof.io/release"
-"""Whose Job it is, by the name of the release: the chart puts it into the template."""
+"""The release that a Job belongs to: the chart puts it into the template."""
 RANKS_PER_POD: Final = 32
 PODS_AT_A_TIME: Final = 8  # unless the request says
 MOST_SHARDS: Final = 1000

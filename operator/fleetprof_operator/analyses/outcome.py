@@ -42,13 +42,13 @@ def read_outcome(job: Json) -> JobOutcome:
 
 
 def read_end(job: Json) -> str:
-    """When the Job ended, RFC 3339; when it was made, where that is not known."""
+    """The end of the Job, RFC 3339; its making, where that is not known."""
     ends = [c.get("lastTransitionTime") for c in (job.get("status") or {}).get("conditions") or []]
     return max((str(end) for end in ends if end), default=str(job["metadata"].get("creationTimestamp") or ""))
 
 
 def find_sentence(outcome: JobOutcome, pods: Sequence[Json], seen_before: str) -> str:
-    """Why the Job failed; `seen_before` is a trouble that its pods had while it went on."""
+    """The reason why the Job failed; `seen_before` is a trouble that its pods had while it went on."""
     newest = sorted(pods, key=lambda p: p["metadata"].get("creationTimestamp", ""), reverse=True)
     ended = [t for pod in newest for t in _terminations(pod) if t.get("exitCode")]
     for termination in ended:

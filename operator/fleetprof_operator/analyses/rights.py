@@ -44,7 +44,7 @@ class AnalysedCapture:
 
 
 def find_read_problem(capture: AnalysedCapture, key: str) -> str:
-    """Why the Job may not read this; empty when it may."""
+    """The reason why the Job may not read this; empty when it may."""
     prefix = capture.prefix()
     if key.startswith(prefix) and _READS.fullmatch(key[len(prefix) :]):
         return ""
@@ -57,7 +57,7 @@ def of_a_rank(key: str) -> bool:
 
 
 def find_write_problem(capture: AnalysedCapture, key: str, size_bytes: int, stored_ranks: frozenset[int]) -> str:
-    """Why the Job may not write this; empty when it may. Of ranks it writes those that the store has something of."""
+    """The reason why the Job may not write this; empty when it may. It writes those ranks that the store has any of."""
     prefix = capture.prefix()
     rest = key[len(prefix) :] if key.startswith(prefix) else ""
     of_capture, of_ranks = _WRITES[capture.command]

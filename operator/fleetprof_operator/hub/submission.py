@@ -21,7 +21,7 @@ from fleetprof_operator.hub.settings import HubSettings
 TOO_MANY: Final = "TooManyCaptures"
 ALREADY: Final = "AlreadyCapturing"
 QUEUED: Final = "Queued"
-"""Why the target is not resolved while a request waits for its turn."""
+"""The reason why the target is not resolved while a request waits for its turn."""
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 

@@ -9,7 +9,7 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 
 Turn = tuple[str, str]
-"""When a request was made, as Kubernetes writes it (RFC 3339 in UTC), and its name."""
+"""The time at which a request was made, as Kubernetes writes it (RFC 3339 in UTC), and its name."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Who speaks to the hub on Kubernetes, and by what the hub is known: tokens of pods, and our own certificates.
+"""Identities of the hub and its callers on Kubernetes: tokens of pods, and our own certificates.
 
 Guarantees: importing this package starts nothing.
 """

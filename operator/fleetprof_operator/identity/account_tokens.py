@@ -1,4 +1,4 @@
-"""Who has asked the API server for a token of one service account: whoever may, and nobody else.
+"""Callers that asked the API server for a token of one service account: whoever may, and nobody else.
 
 The account has no rights. A Role that lets people create its tokens (`serviceaccounts/token`) is the right to what we
 guard with it, and is the only one that the API server's proxy carries to us: it takes the person's own away.

@@ -58,7 +58,7 @@ class CertificateKeeper:
         self._serving: ServerTls | None = None
         self._handed_over = datetime.min.replace(tzinfo=UTC)
         self.trouble = "starting"
-        """Why the certificates are not as they should be; "" when they are."""
+        """The reason why the certificates are not as they should be; "" when they are."""
 
     def current(self) -> ServerTls:
         """The pair to serve with now; callable from any thread, after the first `ensure`."""

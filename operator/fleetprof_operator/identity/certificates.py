@@ -72,7 +72,7 @@ def join_authorities(bundle: bytes, *others: bytes, now: datetime) -> bytes:
 
 
 def renewal_time(certificate: x509.Certificate) -> datetime:
-    """When two thirds of its life are over."""
+    """The time at which two thirds of its life are over."""
     begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return begin + (end - begin) * RENEWED_AFTER
 

@@ -35,7 +35,7 @@ def read_claims(claims: Mapping[str, Any]) -> Principal | None:
 
 
 def read_expiry(claims: Mapping[str, Any]) -> int:
-    """When a token ends (Unix nanoseconds); 0 when it does not say so."""
+    """The end of a token (Unix nanoseconds); 0 when it does not say so."""
     expiry = claims.get("exp")
     return int(expiry * 10**9) if isinstance(expiry, int | float) and 0 < expiry < _LAST_YEAR else 0
 

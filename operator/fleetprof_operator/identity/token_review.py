@@ -115,7 +115,7 @@ def _judge(status: dict[str, Any], audience: str) -> Principal | None:
 
 
 def _read_expiry(token: str) -> int:
-    """When the token ends by its own word, which the API server has just confirmed (Unix ns); 0 when it has none."""
+    """The end of the token by its own word, which the API server has just confirmed (Unix ns); 0 when it has none."""
     try:
         claims = json.loads(jws.extract_compact(token.encode()).payload)
     except (JoseError, ValueError):

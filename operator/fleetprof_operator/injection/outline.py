@@ -47,7 +47,7 @@ class _Pod(msgspec.Struct):
 
 
 def find_excess(pod_json: bytes) -> str:
-    """Why a pod is too large to be changed; "" when it is not."""
+    """The reason why a pod is too large to be changed; "" when it is not."""
     try:
         spec = msgspec.json.decode(pod_json, type=_Pod).spec
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -90,7 +90,7 @@ class Webhook:
         return app
 
     def find_obstacle(self) -> str:
-        """Why it is not ready; empty when it is."""
+        """The reason why it is not ready; empty when it is."""
         if self.is_leaving:
             return "leaving"
         return "no certificate yet" if self._settings() is None else ""

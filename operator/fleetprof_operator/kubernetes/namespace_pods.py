@@ -88,7 +88,7 @@ class NamespacePods:
 
     @property
     def trouble(self) -> str:
-        """Why pods cannot be listed at present; empty when they can."""
+        """The reason why pods cannot be listed at present; empty when they can."""
         return self._listing.trouble
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Why a pod does not run, or its sidecar does not answer, read from the pod's status: one sentence for people.
+"""The reason why a pod does not run, or its sidecar not answer, by the pod's status: one sentence for people.
 
 Guarantees: pure; never raises on what the API gives; bounded length.
 """

@@ -29,7 +29,7 @@ _LABEL_VALUE: Final = re.compile(r"[a-z0-9]([-a-z0-9_.]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodQuery:
-    """Which pods are meant: those of one of the three. With `owner`, each leads to it by owner references."""
+    """The pods that are meant: those of one of the three. With `owner`, each leads to it by owner references."""
 
     selector: Selector | None = None
     name: str = ""

@@ -1,1 +1,1 @@
-"""Who serves which requests: one release per namespace, and one process of a release at a time."""
+"""Owners of requests: one release per namespace, and one process of a release at a time."""

@@ -62,7 +62,7 @@ class Leadership:
         self.held = asyncio.Event()
 
     def find_obstacle(self) -> str:
-        """Why this process neither serves nor stands by for one of its own release; "" when it does."""
+        """The reason why this process neither serves nor stands by for one of its own release; "" when it does."""
         if self.held.is_set() or self.first_hub():
             return ""
         if self.first is not None:

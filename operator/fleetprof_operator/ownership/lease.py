@@ -22,7 +22,7 @@ RENEW_S: Final = 2.0
 TRY_S: Final = 3.0
 """So long one renewal may take."""
 LOST_S: Final = 10.0
-"""Who has not renewed for so long serves no more. With one more try it is out before another may be in."""
+"""A holder that has not renewed for so long serves no more. With one more try it is out before another may be in."""
 OWNER_ANNOTATION: Final = "fleetprof.io/owner"
 HUB_ANNOTATION: Final = "fleetprof.io/hub"
 TROUBLE_ANNOTATION: Final = "fleetprof.io/trouble"
@@ -53,7 +53,7 @@ def lease_path(namespace: str) -> str:
 
 
 def read_holder(lease: Json) -> Holder | None:
-    """Who holds it; None: nobody does."""
+    """The holder; None: nobody holds it."""
     identity = (lease.get("spec") or {}).get("holderIdentity")
     if not identity:
         return None

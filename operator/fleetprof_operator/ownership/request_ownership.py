@@ -1,4 +1,4 @@
-"""Which requests this release serves, where others may be beside it.
+"""The requests that this release serves, where others may be beside it.
 
 A release for some namespaces takes these from the release for the whole cluster: its Lease `fleetprof` in a namespace
 says so. A request that one of them has begun stays with it to the end, whatever becomes of the namespace.

@@ -1,4 +1,4 @@
-"""Which jobs want neither alerts nor captures by policy: a pod has the annotation `fleetprof.io/alerts: "off"`.
+"""Jobs that want neither alerts nor captures by policy: a pod has the annotation `fleetprof.io/alerts: "off"`.
 
 Guarantees: one pod of a job is asked, its metadata only, and not again for a while; a pod that cannot be read leaves
 what was known. Right: get pods.

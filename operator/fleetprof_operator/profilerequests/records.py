@@ -79,7 +79,7 @@ class Record:
 
     @property
     def canceller(self) -> Canceller:
-        """Who takes it back, where somebody does."""
+        """The one who takes it back, where somebody does."""
         value = (self.metadata.get("annotations") or {}).get(CANCEL_ANNOTATION)
         return Canceller.UNINSTALL if value == UNINSTALLED else Canceller.USER
 

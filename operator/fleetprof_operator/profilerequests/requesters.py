@@ -35,7 +35,7 @@ def read_note(
     *,
     annotation: str = REQUESTED_BY_ANNOTATION,
 ) -> str:
-    """Whom a note on an object names, UNKNOWN without a guard that was there before it; both as the API gives them."""
+    """The person whom an object's note names, UNKNOWN without a guard that was there before; as the API gives both."""
     metadata = document["metadata"]
     noted = (metadata.get("annotations") or {}).get(annotation)
     if not noted or guard is None:

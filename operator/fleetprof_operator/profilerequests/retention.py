@@ -31,7 +31,7 @@ _GIT_ANNOTATIONS: Final = ("argocd.argoproj.io/tracking-id",)
 
 
 def find_due(body: Json) -> int | None:
-    """When a request is to be deleted (Unix ns); None: never, or not yet known."""
+    """The time at which a request is to be deleted (Unix ns); None: never, or not yet known."""
     ttl = body["spec"].get("ttlSecondsAfterFinished")
     ended = (body.get("status") or {}).get("completionTime")
     if ttl is None or not ended or "deletionTimestamp" in body["metadata"] or _is_kept_by_git(body["metadata"]):

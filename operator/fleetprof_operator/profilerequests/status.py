@@ -72,7 +72,7 @@ def count_ranks(events: Iterable[pb.CaptureEvent]) -> dict[str, int]:
 
 
 def list_failures(events: Iterable[pb.CaptureEvent]) -> list[Json]:
-    """Why ranks failed: by reason, the most frequent first, each with its first ranks and the first one's sentence."""
+    """The reasons why ranks failed, the most frequent first, each with its first ranks and the first one's sentence."""
     by_reason: dict[str, list[pb.CaptureEvent]] = {}
     for event in events:
         if event.state == pb.FAILED:

@@ -1,4 +1,4 @@
-"""Who this process is: its rank, its versions, its device, and which of Kineto's sockets is its own.
+"""The identity of this process: its rank, its versions, its device, and which of Kineto's sockets is its own.
 
 Guarantees: nothing is initialised by asking (CUDA least of all); what is not known is None or ""; no question but the
 search for a socket costs more than some hundred microseconds. Read at the first optimizer step, when the job has set

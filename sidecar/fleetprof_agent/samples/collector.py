@@ -1,4 +1,4 @@
-"""When Python's garbage collector held the job up, while its training thread is looked at.
+"""The spans in which Python's garbage collector held the job up, while its training thread is looked at.
 
 A collection is in no trace, and nobody can look while it holds the interpreter: only the collector itself tells it from
 any other silence. A look afterwards finds the thread at its next line. So the stack is read at the end of a long

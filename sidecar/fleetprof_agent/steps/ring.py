@@ -43,7 +43,7 @@ class StepRing:
         return stop, steps[lost:], ends[lost:]
 
     def latest_optimizers(self) -> list[int]:
-        """Which optimizers made the latest steps, oldest first; at most PERIOD_SEEN_IN."""
+        """The optimizers that made the latest steps, oldest first; at most PERIOD_SEEN_IN."""
         count = self.count
         return [self.optimizer[row & MASK] for row in range(max(0, count - PERIOD_SEEN_IN), count)]
 

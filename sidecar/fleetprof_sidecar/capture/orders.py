@@ -129,7 +129,7 @@ def window_ns(terms: Terms) -> int:
 
 
 def window_end_unix_ns(terms: Terms) -> int | None:
-    """When a window by time is over, None for one by steps."""
+    """The end of a window by time, None for one by steps."""
     return None if terms.start_unix_ns is None else terms.start_unix_ns + window_ns(terms)
 
 

@@ -41,7 +41,7 @@ class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordedSpan(msgspec.Struct, frozen=True, kw_only=True):
-    """When an earlier capture recorded in this process: what it did to iterations then is not the job's doing."""
+    """The span of an earlier capture in this process: what it did to iterations then is not the job's doing."""
 
     from_step: int  # 0 in a window by time
     from_unix_ns: int

@@ -1,4 +1,4 @@
-"""Why no trace came: a `Reason` and a sentence for people, from all that is known, the most certain cause first."""
+"""The reason why no trace came: a `Reason` and a sentence for people, the most certain cause first."""
 
 from fleetprof_api.ledger import RankState, Reason
 
@@ -14,7 +14,7 @@ _FIND_A_GAP = (
 
 
 def explain_missing_file(capture: ProcessCapture, tick: Tick) -> tuple[Reason, str]:
-    """Why an order that is outstanding, or a trace that was begun, will give no file."""
+    """The reason why an order that is outstanding, or a trace that was begun, will give no file."""
     terms = capture.terms
     if capture.cancel_reason is not None and capture.own_profile_unix_ns:
         return capture.cancel_reason, f"{capture.cancel_message}; the job's own torch.profiler had dropped the trace"
@@ -69,7 +69,7 @@ def explain_missing_file(capture: ProcessCapture, tick: Tick) -> tuple[Reason, s
 
 
 def explain_expiry(capture: ProcessCapture, why: str, last_poll_unix_ns: int) -> tuple[Reason, str]:
-    """Why an order was never delivered; `why` and `last_poll_unix_ns` as in `processes.events.Expired`."""
+    """The reason why an order was never delivered; `why` and `last_poll_unix_ns` as in `processes.events.Expired`."""
     if why == "time" and last_poll_unix_ns <= capture.asked_unix_ns:
         return Reason.NOT_POLLING, "the process no longer asks Kineto's daemon for work; is it stopped or hanging?"
     if why == "own" and not capture.terms.has_agent:

@@ -47,7 +47,7 @@ class RecordingHistory:
         return estimate if covers(known, options) else None
 
     def recorded(self, process_id: str) -> Sequence[RecordedSpan]:
-        """When the process was recorded of late."""
+        """The spans in which the process was recorded of late."""
         return self._recorded.get(process_id, ())
 
     def forget(self, process_id: str) -> None:

@@ -68,7 +68,7 @@ def disk_need_bytes(terms: Terms) -> int:
 def find_shortage(
     terms: Terms, view: ProcessView, disk: Disk, promised_bytes: int, now_unix_ns: int
 ) -> OrderRejected | None:
-    """Why a recording does not fit. `promised_bytes`: disk that orders placed here before will need."""
+    """The reason why a recording does not fit. `promised_bytes`: disk that orders placed here before will need."""
     left = view.memory_headroom_bytes
     needed = terms.memory_needed_bytes * terms.ranks_here + FLOOR_BYTES
     if left and left < needed:

@@ -131,7 +131,7 @@ class CaptureWork:
             delivery.receive(None)
 
     def problem_of(self, key: CaptureKey) -> str:
-        """Why the trace, or its summary, is not in the store yet, as far as known."""
+        """The reason why the trace, or its summary, is not in the store yet, as far as known."""
         kinds = (hub_pb2.TRACE, hub_pb2.SUMMARY)
         waiting = [self._deliveries[key, kind] for kind in kinds if (key, kind) in self._deliveries]
         return waiting[0].last_problem if waiting else ""

@@ -44,7 +44,7 @@ class Address(Protocol):
         """The connection's parts, read anew each time. Raises OSError, ValueError."""
 
     def upload_authority(self) -> bytes | None:
-        """Whom uploads trust beside the system's authorities, PEM. Raises OSError."""
+        """The authorities that uploads trust beside the system's, PEM. Raises OSError."""
 
     def connect_uploads(self) -> socket.socket:
         """A connection to the upload server of local mode. Raises OSError."""

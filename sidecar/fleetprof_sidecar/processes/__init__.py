@@ -1,1 +1,1 @@
-"""Which training processes there are, and what is known of each."""
+"""The training processes that are there, and what is known of each."""

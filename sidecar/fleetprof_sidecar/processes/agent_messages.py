@@ -52,7 +52,7 @@ _DEEPEST: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class AgentHello:
-    """Who an agent lives in. None and "": the agent does not know either."""
+    """The process that an agent lives in. None and "": the agent does not know either."""
 
     pid: int
     ppid: int

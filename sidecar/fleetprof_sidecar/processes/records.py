@@ -33,7 +33,7 @@ class Order:
     saw_own_profile: bool = False
 
     def obstacle(self, idle: bool, step: StepView | None, now_unix_ns: int) -> str:
-        """Why it can never be given any more: "time", "busy", "own" or "step"; "" while it can."""
+        """The reason why it can never be given any more: "time", "busy", "own" or "step"; "" while it can."""
         self.saw_busy = self.saw_busy or not idle
         if now_unix_ns >= self.deliver_until_unix_ns:
             return self.missed
@@ -44,7 +44,7 @@ class Order:
 
     @property
     def missed(self) -> str:
-        """Why its time is over."""
+        """The reason why its time is over."""
         if self.saw_own_profile:
             return "own"
         return "busy" if self.saw_busy else "time"

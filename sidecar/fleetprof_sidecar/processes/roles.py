@@ -1,4 +1,4 @@
-"""Which of the processes that poll are trainers: decided by what they did, what they inherited, and who started them.
+"""The trainers among the processes that poll: decided by what they did, what they inherited, and who started them.
 
 A config that reaches a launcher or a data-loader worker can bring the job down (a process that exits while Kineto
 collects dies by SIGSEGV), so doubt counts against it.

@@ -1,4 +1,4 @@
-"""Who records the samples of which rank while it is captured, and which ranks need the sidecar's own device samples.
+"""The recorder of each rank's samples while it is captured: its agent, or the sidecar where it must.
 
 Guarantees: one recorder per capture and process, from `begin` to `end`; a rank with the agent gets its device samples
 from the agent alone.

@@ -1,4 +1,4 @@
-"""When a recording is too much for what the job may still take: before it, while it grows, not once it is written."""
+"""Recordings that are too much for what the job may still take: before it, while it grows, not once it is written."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who has Kineto's slot, as told by the functions that PyTorch calls, on a module that stands for PyTorch's."""
+"""The holder of Kineto's slot, as told by the functions that PyTorch calls, on a module that stands for PyTorch's."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which two reports can be compared, and what is said where they cannot, or where more than one thing differs."""
+"""Reports that can be compared, and what is said where they cannot, or where more than one thing differs."""
 
 from typing import Any
 

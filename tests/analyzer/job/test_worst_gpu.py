@@ -1,4 +1,4 @@
-"""Which ranks do the same work, which GPU a report names, and what it says of energy."""
+"""Ranks with the same work, the GPU that a report names, and what it says of energy."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who asked for a capture: nobody's name is forged, by whoever has the right to make or change requests."""
+"""The one who asked for a capture: nobody's name is forged, by whoever has the right to make or change requests."""
 
 import copy
 from collections.abc import Iterator

@@ -65,7 +65,7 @@ class Planted:
             process.wait(60)
 
     def proof(self) -> str:
-        """Which of its modules ran, and in which process."""
+        """The modules of it that ran, each with its process."""
         return self._proof.read_text().replace("\0", " ") if self._proof.exists() else ""
 
 
@@ -137,7 +137,7 @@ def test_a_job_keeps_its_path(fleetprof: Callable[..., Finished], environment: d
 
 
 def test_every_python_that_we_start_is_started_so() -> None:
-    """Who names the interpreter is `import_path`, and those who look for the one that trains."""
+    """The interpreter is named by `import_path`, and by those who look for the one that trains."""
     rooms = ("api/", "operator/", "sidecar/", "analyzer/", "webui/fleetprof_webui/", "cli/", "notebook/")
     named = {
         path

@@ -113,7 +113,7 @@ def installing() -> StageSeconds:
 
 @pytest.fixture(scope="session")
 def people(api: Api, stays: bool) -> Iterator[People]:
-    """Who signs in to the web UI, and where; the provider itself is started by who needs it."""
+    """The people who sign in to the web UI, and their provider; the provider itself is started by who needs it."""
     provider = People(api)
     yield provider
     if stays:

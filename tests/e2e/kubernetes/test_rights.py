@@ -1,4 +1,4 @@
-"""Who may do what: a user of one namespace nothing in another, and our own roles no more than they use."""
+"""Rights: a user of one namespace nothing in another, and our own roles no more than they use."""
 
 import contextlib
 from collections.abc import Callable

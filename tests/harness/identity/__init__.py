@@ -1,1 +1,1 @@
-"""Who people are: an identity provider, and keys that sign tokens."""
+"""Identities of people: an identity provider, and keys that sign tokens."""

@@ -50,7 +50,7 @@ class Issuer:
         )
 
     def sign_in_as(self, person: str, *groups: str, **claims: Any) -> None:
-        """Who is at the browser from now on."""
+        """Sets who is at the browser from now on."""
         self.person, self.groups, self.claims = person, list(groups), claims
 
     def make_token(self, **claims: Any) -> str:

@@ -113,7 +113,7 @@ class RequestGround:
         return (self.folder / "operator.log").read_text()
 
     def find_obstacle(self) -> str:
-        """Why the operator is not ready; "" when it is."""
+        """The reason why the operator is not ready; "" when it is."""
         try:
             self.scrape("/readyz")
         except urllib.error.HTTPError as error:

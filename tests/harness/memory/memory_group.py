@@ -34,7 +34,7 @@ class MemoryGroup:
 
 
 def find_obstacle() -> str:
-    """Why no group can be made here; "" when one can."""
+    """The reason why no group can be made here; "" when one can."""
     if os.geteuid() != 0:
         return "control groups are made by root"
     return "" if _find_root() else "no hierarchy with the memory controller can be written to here"

@@ -1,4 +1,4 @@
-"""Why a GPU was idle, the slow and plain way: every gap by itself, every piece of it by looking at each row."""
+"""The causes of a GPU's idle time, the slow and plain way: each gap by itself, each piece by a look at each row."""
 
 import itertools
 import re

@@ -16,7 +16,7 @@ from fleetprof_analyzer.rank.communication.operations import RankOperations
 
 @dataclass(frozen=True)
 class Simple:
-    """Who waited least in all its collectives, and who came last to most of them; both always name somebody."""
+    """The rank that waited least in all its collectives, and the one that came last to most; both name a rank."""
 
     waits_least: int
     last_most_often: int

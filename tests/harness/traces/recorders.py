@@ -28,7 +28,7 @@ def _with(trace: Trace, **columns: object) -> Trace:
 
 
 def _named(trace: Trace, pattern: re.Pattern[str]) -> Bools:
-    """Which rows have a name that the pattern finds, shape (n,)."""
+    """A mask of the rows whose name the pattern finds, shape (n,)."""
     return np.array([pattern.search(name) is not None for name in trace.names], np.bool_)[trace.rows.name]
 
 

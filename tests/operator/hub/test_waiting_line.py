@@ -1,4 +1,4 @@
-"""Whose turn it is: by the time that a request was made, then by its name, in each namespace alone."""
+"""The order of requests: by the time that a request was made, then by its name, in each namespace alone."""
 
 import asyncio
 from itertools import permutations

@@ -1,4 +1,4 @@
-"""Which certificates are due when: a table of what is found, and what comes of it."""
+"""Certificates that are due: a table of what is found, and what comes of it."""
 
 from datetime import UTC, datetime, timedelta
 

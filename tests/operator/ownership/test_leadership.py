@@ -1,4 +1,4 @@
-"""Who holds a Lease, and when another may take it: over a scripted API server."""
+"""The holder of a Lease, and the time at which another may take it: over a scripted API server."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Which requests a release serves: a table of what is on them, and of which namespaces have a release of their own."""
+"""The requests that a release serves: a table of what is on them, and of namespaces with a release of their own."""
 
 import asyncio
 from typing import Any

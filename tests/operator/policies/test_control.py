@@ -1,4 +1,4 @@
-"""Which policies the control gives to the engine."""
+"""The policies that the control gives to the engine."""
 
 from typing import Any, cast
 

@@ -1,4 +1,4 @@
-"""Who may call the receiver, what it takes, and what a flood comes to."""
+"""Callers of the receiver, what it takes, and what a flood comes to."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Who made a request, and when nobody vouches for it; and the log that says what they had captured."""
+"""The one who made a request, or that nobody vouches for it; and the log that says what they had captured."""
 
 import io
 import json

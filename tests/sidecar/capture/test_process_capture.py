@@ -1,4 +1,4 @@
-"""Which ids of captures are fit for file names."""
+"""Ids of captures that are fit for file names."""
 
 import pytest
 from fleetprof_sidecar.capture.process_capture import check_capture_id

@@ -1,4 +1,4 @@
-"""Which traces are taken, and what becomes of them."""
+"""The traces that are taken, and what becomes of them."""
 
 import gzip
 import hashlib

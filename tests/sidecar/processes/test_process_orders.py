@@ -1,4 +1,4 @@
-"""Who may have an order and when it leaves, on a clock of the test's."""
+"""Processes that may have an order and the time at which it leaves, on a clock of the test's."""
 
 from typing import Any
 

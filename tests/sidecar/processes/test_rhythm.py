@@ -1,4 +1,4 @@
-"""When the next poll of a client can be foretold, as tables over what came before."""
+"""The next poll of a client, as far as it can be foretold, as tables over what came before."""
 
 import pytest
 from fleetprof_sidecar.processes.rhythm import PollRhythm

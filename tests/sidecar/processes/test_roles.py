@@ -1,4 +1,4 @@
-"""Who is a trainer: families of processes as they occur, and what is made of each member."""
+"""Trainers: families of processes as they occur, and what is made of each member."""
 
 import itertools
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which ranks the sidecar samples devices for."""
+"""The ranks that the sidecar samples devices for."""
 
 from typing import Any
 

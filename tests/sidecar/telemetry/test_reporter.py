@@ -1,4 +1,4 @@
-"""When the sidecar tells the hub of its trainers, and what it says it cannot read."""
+"""The sidecar's reports to the hub on its trainers, and what it says it cannot read."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""When the API server is asked what a person may read, and how long its answer counts."""
+"""The questions to the API server on what a person may read, and the time for which its answer counts."""
 
 import asyncio
 from http import HTTPStatus

@@ -1,4 +1,4 @@
-"""Who the claims of a token speak of, as the API server maps them."""
+"""The person of whom the claims of a token speak, as the API server maps them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""When something is away, half there or not for this person, the page says so and what to do; so does its JSON."""
+"""The page of what is away, half there or not for this person: it says so and what to do; so does its JSON."""
 
 import json
 import re

@@ -1,1 +1,1 @@
-"""Who asks, and what they may see and do."""
+"""The people who ask, and what they may see and do."""

@@ -71,7 +71,7 @@ class ClusterAccess:
             self._mode, self.next_step = "proxy", "come through the proxy that signs you in"
 
     async def identify(self, request: Request) -> Viewer | None:
-        """Who sent this request, and what of its namespaces they may read. Raises RequestRefused (400, 503)."""
+        """The sender of this request, and the namespaces that they may read. Raises RequestRefused (400, 503)."""
         subject = await self._recognise(request)
         if subject is None:
             return None

@@ -85,7 +85,7 @@ class KubectlSignIn:
         return True
 
     def find(self, request: Request) -> Subject | None:
-        """Whose session this request has."""
+        """The person whose session this request has."""
         return self._sessions.find(_read_session(request))
 
     def read_token(self, request: Request) -> str | None:

@@ -84,7 +84,7 @@ class Proxy:
         )
 
     async def recognise(self, request: Request) -> Subject | None:
-        """Who the proxy says it is; None without a word of the proxy. Raises RequestRefused (400, 503)."""
+        """The person whom the proxy names; None without a word of the proxy. Raises RequestRefused (400, 503)."""
         token = request.headers.get(self._settings.header, "")
         if not token:
             refuse_identity_headers(request)

@@ -53,7 +53,7 @@ class Sessions:
         return session_id
 
     def find(self, session_id: str) -> Subject | None:
-        """Whose session this is; None where there is none, or where it has ended."""
+        """The person whose session this is; None where there is none, or where it has ended."""
         session = self._find(session_id)
         return session.subject if session else None
 

@@ -31,7 +31,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class ClaimNames:
-    """Which claims name a person, and what is put before them.
+    """The claims that name a person, and what is put before them.
 
     `username_prefix` "": the issuer and # before every claim but `email`, as the API server does; "-": nothing.
     `groups_claim` "": people have no groups.
@@ -44,7 +44,7 @@ class ClaimNames:
     groups_prefix: str = ""
 
     def read_subject(self, claims: Mapping[str, Any]) -> Subject:
-        """Who the claims speak of. Raises UnusableClaims."""
+        """The person of whom the claims speak. Raises UnusableClaims."""
         name = claims.get(self.username_claim)
         if not isinstance(name, str) or not name or len(name) > _MOST_NAME:
             raise UnusableClaims(f"the token's claim {self.username_claim} is no name")

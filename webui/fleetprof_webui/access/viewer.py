@@ -54,7 +54,7 @@ class Access(Protocol):
     """What somebody does who is not recognised."""
 
     async def identify(self, request: Request) -> Viewer | None:
-        """Who sent this request; None where that is not known. Raises RequestRefused."""
+        """The sender of this request; None where that is not known. Raises RequestRefused."""
 
     async def see_subject(self, request: Request, viewer: Viewer) -> SeenSubject:
         """As the API server sees the person, where it can be asked."""

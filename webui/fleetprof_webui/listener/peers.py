@@ -1,4 +1,4 @@
-"""Whose a connection of this machine is, and who listens at a port, by the kernel's tables of sockets.
+"""The owner of a connection of this machine, and the listener of a port, by the kernel's tables of sockets.
 
 A cookie of 127.0.0.1 reaches whoever listens at any port there, and a port is open to every user of the machine; the
 kernel alone says who is at the other end. Source: proc(5), /proc/net/tcp; its addresses have the machine's byte order.

@@ -1,4 +1,4 @@
-"""Who asks, what they may do here, and what an error looks like."""
+"""The person who asks, what they may do here, and what an error looks like."""
 
 from typing import Annotated
 

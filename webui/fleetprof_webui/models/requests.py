@@ -64,7 +64,7 @@ class ConditionRow(Model):
 
 
 class StageTimes(Model):
-    """When a stage of the request was first and last reached by a rank, ns after it was submitted; null: by none."""
+    """The times at which ranks first and last reached a stage, ns after the request was submitted; null: none did."""
 
     stage: Annotated[str, Meta(description="asked, armed, started, written, uploaded, failed, completed")]
     first_ns: int | None

@@ -112,7 +112,7 @@ def list_conditions(ledger: Ledger | None) -> list[ConditionRow]:
 
 
 def list_stages(ledger: Ledger | None) -> list[StageTimes]:
-    """When each stage was first and last reached."""
+    """The times at which each stage was first and last reached."""
     if ledger is None:
         return []
     stages = [_stage(name, ledger.entries, ledger.submitted_unix_ns) for name in _STAGES]

@@ -1,4 +1,4 @@
-"""Who is it: the one-time token of an address becomes a session, and `whoami` says whose."""
+"""The session of a browser: the one-time token of an address becomes a session, and `whoami` says whose."""
 
 from http import HTTPStatus
 

@@ -50,7 +50,7 @@ def find_repeated_reductions(view: RankView) -> KnownCause | None:
 
 
 def _reductions(view: RankView, thread: MainThread) -> Int64s:
-    """When gradients were reduced, as the host called for it; ascending."""
+    """The times at which gradients were reduced, as the host called for it; ascending."""
     rows = view.trace.rows
     calls = rows.select(
         (rows.category == Category.OPERATOR) & where_name(rows, view.trace.names, matcher(stage_names.REDUCES))

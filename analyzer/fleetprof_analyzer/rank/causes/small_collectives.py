@@ -69,7 +69,7 @@ def find_small_collectives(view: RankView) -> KnownCause | None:
 
 
 def _frameworks(trace: Trace, thread: MainThread) -> Union:
-    """When DDP, FSDP or the optimizer is at work: what these gather and reduce is theirs."""
+    """The spans in which DDP, FSDP or the optimizer is at work: what these gather and reduce is theirs."""
     rows = trace.rows.select(trace.rows.place == thread.place)
     rows = rows.select(where_name(rows, trace.names, matcher(_FRAMEWORKS)))
     return union(rows.start_ns, rows.end_ns)

@@ -55,7 +55,7 @@ def split_batches(
 
 
 def _describe_parts(trace: Trace, host: Rows) -> Bools:
-    """Which rows of the host describe a send or a receive."""
+    """A mask of the host's rows that describe a send or a receive."""
     kinds = np.array([kind_of(one.name, "") in _PARTS for one in trace.collectives], np.bool_)
     described: Bools = (host.collective >= 0) & (host.category == Category.OPERATOR)
     described[described] = kinds[host.collective[described]]
@@ -63,7 +63,7 @@ def _describe_parts(trace: Trace, host: Rows) -> Bools:
 
 
 def _hold_parts(trace: Trace, operations: Rows) -> Bools:
-    """Which operations are sends and receives, by what they say, else by their kernel's name, if that says anything."""
+    """A mask of sends and receives, by what they say, else by their kernel's name, if that says anything."""
     kinds: dict[tuple[int, int], bool] = {}
     found = []
     for name, number in zip(operations.name.tolist(), operations.collective.tolist(), strict=True):
@@ -75,7 +75,7 @@ def _hold_parts(trace: Trace, operations: Rows) -> Bools:
 
 
 def _by_launch(parts: Rows, launch_ns: Int64s) -> Int64s:
-    """Which batch each part belongs to: the first that was launched since it began; as many as there are if none."""
+    """The batch that each part belongs to: the first that was launched since it began; as many as there are if none."""
     return np.searchsorted(launch_ns, parts.start_ns).astype(np.int64)
 
 

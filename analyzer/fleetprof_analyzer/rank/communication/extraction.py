@@ -201,7 +201,7 @@ def _bounds_of_work(source: OperationSource, iteration: Int32s, bounds: list[tup
 
 
 def _begin_of_thread(source: OperationSource, found: Iterations) -> int | None:
-    """When the training thread of a rank without a device began its first iteration; None where that is not known."""
+    """The begin of the first iteration of the training thread of a rank without a device; None where not known."""
     if source.kind != "cpu" or not found.iterations:
         return None
     return found.iterations[0].start_ns

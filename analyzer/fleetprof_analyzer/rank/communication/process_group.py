@@ -1,4 +1,4 @@
-"""Who belongs to a process group, from what each row and the trace's head say.
+"""The members of a process group, from what each row and the trace's head say.
 
 PyTorch cuts long lists of ranks ("[0, 1, ...]"), so start, stride and size, then the head's own list, are tried as
 well. Guarantees: members are given only where they are said whole; they are sorted global ranks.

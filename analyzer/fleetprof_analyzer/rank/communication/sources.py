@@ -232,7 +232,7 @@ def _ranges(trace: Trace) -> Rows:
 
 
 def _range_launches(trace: Trace, ranges: Rows) -> Int64s:
-    """When the training thread handed each range over: the last call into c10d not yet taken, else its own start."""
+    """The times at which the training thread handed ranges over: the last call into c10d left, else its own start."""
     rows = trace.rows
     calls = rows.select(
         (rows.category == Category.OPERATOR)

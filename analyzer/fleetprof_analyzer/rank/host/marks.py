@@ -28,7 +28,7 @@ _NOTHING: Final[Union] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 @dataclass(frozen=True, slots=True)
 class HostMarks:
-    """When the training thread waited for a batch, as its stacks show it, and when the collector ran."""
+    """The waits of the training thread for a batch, as its stacks show them, and the runs of the collector."""
 
     loading: Union = _NOTHING
     collection: Union = _NOTHING
@@ -42,7 +42,7 @@ def read_marks(trace: Trace, samples: RankSamples | None, bounds: list[tuple[int
 
 
 def find_collections(samples: RankSamples) -> Union:
-    """When the collector ran, as the agent heard it."""
+    """The runs of the collector, as the agent heard them."""
     pairs = zip(samples.collections.start_unix_ns, samples.collections.duration_ns, strict=False)
     known = [(start, lasted) for start, lasted in pairs if 0 <= start < _LATEST_NS and 0 < lasted < _LATEST_NS]
     if not known:
@@ -126,7 +126,7 @@ def _before_forward(trace: Trace, bounds: list[tuple[int, int]]) -> Union:
 
 
 def _trained(trace: Trace, host: Rows) -> Int64s:
-    """When operators made what autograd goes back through: of several with one number the last."""
+    """The times at which operators made what autograd goes back through: of several with one number the last."""
     autograd = where_name(host, trace.names, matcher(stage_names.AUTOGRAD))
     wanted = distinct(host.detail[autograd & (host.detail >= 0)])
     numbered = (host.category == Category.OPERATOR) & ~autograd & (host.detail >= 0)

@@ -28,7 +28,7 @@ _LOADING: Final = COURSE_CLASSES.index("data_loading")
 
 
 def bound_moments(iterations: Sequence[Iteration]) -> Int64s:
-    """When the equal moments of each iteration begin, and the last one ends; shape (iterations, moments + 1), ns."""
+    """The begins of each iteration's equal moments, and the end of the last; shape (iterations, moments + 1), ns."""
     moments = max(1, MOST_MOMENTS // max(1, len(iterations)))
     start = np.array([iteration.start_ns for iteration in iterations], np.int64)[:, None]
     duration = np.array([iteration.duration_ns for iteration in iterations], np.int64)[:, None]

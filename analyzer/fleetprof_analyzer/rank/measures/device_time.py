@@ -28,7 +28,7 @@ _MOST_ITERATIONS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class DeviceIdle:
-    """Why one device was idle: over all, by stream as HTA counts it, in each of the first iterations; its long gaps."""
+    """The causes of a device's idle time: in all, by stream as HTA has it, in the first iterations; its long gaps."""
 
     idle_ns: IdleCauses
     stream_idle_ns: StreamIdle
@@ -39,7 +39,7 @@ class DeviceIdle:
 def explain_idle(
     trace: Trace, works: Sequence[DeviceWork], calls: LaunchCalls, iterations: Sequence[Iteration]
 ) -> list[DeviceIdle]:
-    """Why each of a rank's devices was idle."""
+    """The causes of the idle time of each of a rank's devices."""
     if not works:
         return []
     host = read_host(trace)

@@ -33,17 +33,17 @@ class DeviceWork:
     unrecorded: Unrecorded = NOTHING
 
     def union_of(self, *classes: WorkClass) -> Union:
-        """When work of one of these classes ran."""
+        """The spans in which work of one of these classes ran."""
         chosen = np.isin(self.classes, classes)
         start = self.rows.start_ns[chosen]
         return union(start, start + self.rows.duration_ns[chosen])
 
     def busy(self) -> Union:
-        """When anything ran."""
+        """The spans in which anything ran."""
         return join(self.union_of(WorkClass.COMPUTE, WorkClass.COMMUNICATION), self.union_of(WorkClass.MEMORY))
 
     def not_idle(self) -> Union:
-        """When anything ran, or nothing was recorded."""
+        """The spans in which anything ran, or nothing was recorded."""
         return join(self.busy(), self.unrecorded.times)
 
     def unrecorded_ns(self, *lost: Lost) -> int:

@@ -64,14 +64,14 @@ class HostRows:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """When one thread was at each level, and when any other that launches on the device was."""
+    """The spans of one thread at each level, and of any other that launches on the device."""
 
     own: Sequence[Union]
     others: Sequence[Union]
 
     @property
     def blocking(self) -> Union:
-        """When the thread was blocked."""
+        """The spans in which the thread was blocked."""
         return self.own[HostActivity.BLOCKING]
 
     def split(self, start_ns: Int64s, end_ns: Int64s) -> Int64s:
@@ -160,7 +160,7 @@ def group_threads(places: Int64s) -> list[list[int]]:
 
 
 def unite_levels(host: HostRows, threads: Sequence[int]) -> list[Union]:
-    """When any of the threads was at each level."""
+    """The spans in which any of the threads was at each level."""
     united = []
     for level in HostActivity:
         here = [host.at(place, level) for place in threads] or [slice(0)]
@@ -174,7 +174,7 @@ def _joined(values: Int64s, parts: Sequence[slice]) -> Int64s:
 
 
 def _outlasts_its_copy(trace: Trace, correlation: Int64s, end_ns: Int64s) -> Bools:
-    """Which calls, by correlation and end, return only when their copy is over: those of pageable memory do."""
+    """The calls, by correlation and end, that return only when their copy is over: those of pageable memory do."""
     copies = (trace.rows.category == Category.MEMCPY) & (trace.rows.correlation >= 0)
     if not copies.any():
         return np.zeros(len(correlation), np.bool_)

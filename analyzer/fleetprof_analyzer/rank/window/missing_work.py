@@ -29,7 +29,7 @@ _ALIKE: Final = 0.5  # operators of an iteration, to those of the iterations wit
 
 
 def find_launches_without_work(trace: Trace, works: Sequence[DeviceWork], calls: LaunchCalls) -> tuple[Bools, int]:
-    """Which of the calls launched work that is not in the trace, and how many calls launch at all.
+    """A mask of calls whose work is not in the trace, and the number of calls that launch at all.
 
     What is launched while a stream is captured does not run: it becomes a graph. A row may be lost now and then, but
     not all of a graph.

@@ -24,7 +24,7 @@ _NONE: Final[Union] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def find_pauses(trace: Trace, samples: RankSamples | None, misfit: Misfit | None = None) -> Union:
-    """When the recorder paused; where the clocks do not fit, by the host alone.
+    """The pauses of the recorder; where the clocks do not fit, by the host alone.
 
     PyTorch's ranges of steps follow one another while it records, so what lies between two is a pause if it holds no
     row at all. Without them a silence of everything is one if it is ten times as long as an iteration, unless the

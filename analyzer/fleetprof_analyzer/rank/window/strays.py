@@ -50,7 +50,7 @@ def leave_out_strays(trace: Trace, problems: Problems) -> Trace:
 
 
 def _find_stretch(trace: Trace, rows: Rows) -> Bools:
-    """Which of `rows` lie in a first or last stretch that is none of the recording, shape (n,)."""
+    """A mask of the `rows` in a first or last stretch that is none of the recording, shape (n,)."""
     stray: Bools
     marks = find_marks(replace(trace, rows=rows))
     nothing = np.zeros(len(rows), np.bool_)

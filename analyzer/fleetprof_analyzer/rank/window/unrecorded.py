@@ -15,7 +15,7 @@ _NO_TIMES = np.zeros(0, np.int64)
 
 
 class Lost(IntEnum):
-    """Why the work of a stretch is not in the trace."""
+    """The reason why the work of a stretch is not in the trace."""
 
     PAUSED = 0  # the recorder: of that time there is no row at all, so it is no part of the window
     WORK_MISSING = 1  # it was launched there, and did not come into the trace

@@ -54,7 +54,7 @@ class GrowingRows:
 
 
 def is_numbered(category: npt.NDArray[np.int8]) -> Bools:
-    """Which rows are operators or annotations: PyTorch numbers these as they begin."""
+    """A mask of the rows that are operators or annotations: PyTorch numbers these as they begin."""
     operators, annotations = NUMBERED
     return np.asarray((category == operators) | (category == annotations))
 

@@ -62,7 +62,7 @@ class NameNumbers(dict[str, int]):
         return bool(self._communicating[number])
 
     def communicate(self, numbers: Int32s) -> Bools:
-        """Which of these names are collectives of the host, shape (n,)."""
+        """A mask of the names that are collectives of the host, shape (n,)."""
         # A copy: as long as numpy looks at it a bytearray cannot grow.
         return np.frombuffer(bytes(self._communicating), np.bool_).take(numbers)
 

@@ -128,7 +128,7 @@ class Rewriter:
         return head
 
     def _plausible(self, heads: list[_Head], start: Int64s, duration: Int64s, candidates: Bools) -> Bools:
-        """Which of the `candidates` have a time and a duration that can be; the others are counted."""
+        """A mask of the `candidates` whose time and duration can be; the others are counted."""
         timeless = candidates & ((start == MISSING) | (duration == MISSING))
         negative = candidates & ~timeless & (duration < 0)
         absurd = candidates & ~timeless & (duration > _DAY_NS)

@@ -1,4 +1,4 @@
-"""Who waited for whom in each collective, as marks: what a rank spends in it beyond the rank that spends least.
+"""Waits of ranks for each other in collectives, as marks: what a rank spends in one beyond the rank that spends least.
 
 Guarantees: pure; durations of each rank's own clock only, so that no alignment enters; kinds that all members leave
 together only.

@@ -50,7 +50,7 @@ class Answer:
 
 
 def give_answer(report: Report) -> Answer:
-    """Who is late and where the time goes, as far as the report knows; of a report without ranks, why it has none."""
+    """The late ranks and the parts of the time, as far as the report knows; of a report without ranks, the reason."""
     if not report.ranks:
         return Answer(_say_nothing(report), [], "")
     late, spent = say_lateness(report, in_part=bool(say_missing(report))), say_time(report)

@@ -1,4 +1,4 @@
-"""Who holds the job up, in one sentence: who, why, where in the code, what it is worth.
+"""The ranks that hold the job up, in one sentence: their cause, their place in the code, what mending is worth.
 
 Guarantees: pure; says no more than the verdict does; "" where the verdict names nothing that costs time.
 """

@@ -29,5 +29,5 @@ def list_unrecorded(total: KindTotal) -> list[UnrecordedRow]:
 
 
 def name_lost_work(total: KindTotal) -> str:
-    """Why most of the time in the span that was not recorded was not."""
+    """The main reason of the time in the span that was not recorded."""
     return next((row.words for row in list_unrecorded(total) if row.in_span), "")

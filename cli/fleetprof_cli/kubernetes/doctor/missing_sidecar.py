@@ -1,4 +1,4 @@
-"""Why a pod has no sidecar: the first rule that left it alone, as far as pod, namespace and webhook tell.
+"""The reason why a pod has no sidecar: the first rule that left it alone, as far as pod, namespace and webhook tell.
 
 Guarantees: pure; the same rules as the injection's own (the operator's `injection` room is asked, not repeated).
 """
@@ -59,5 +59,5 @@ def _find_reasons(pod: Mapping[str, Any], around: Observation) -> Iterator[tuple
 
 
 def _moment(thing: Mapping[str, Any]) -> datetime:
-    """When an object was made."""
+    """The time at which an object was made."""
     return datetime.fromisoformat(str(thing["metadata"]["creationTimestamp"]))

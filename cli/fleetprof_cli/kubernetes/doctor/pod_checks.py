@@ -1,4 +1,4 @@
-"""Why a pod does not answer: what `kubectl fleetprof doctor` says of each pod, from the pod, its status and a log.
+"""The reason why a pod does not answer, for `kubectl fleetprof doctor`: from the pod, its status and a log.
 
 Guarantees: pure; the first thing that explains the silence fails, with the next step; what could not be read is said.
 """
@@ -94,7 +94,7 @@ def judge_latest(state: RequestState | None) -> Iterable[Check]:
 
 
 def _judge_missing(name: str, pod: Pod, around: Observation) -> Check:
-    """Why a pod has no sidecar."""
+    """The reason why a pod has no sidecar."""
     found, advice = explain_missing(pod, around)
     return Check(name, Verdict.FAIL, f"has no sidecar: {found}", advice)
 

@@ -37,7 +37,7 @@ def _subject(command: Sequence[str]) -> str:
 
 
 def refuse_name(name: str, most: int = MAX_LENGTH) -> str:
-    """Why `fleetprof run` takes no such name of a job, or of a namespace; empty where it does."""
+    """The reason why `fleetprof run` takes no such name of a job, or of a namespace; empty where it does."""
     if len(name) <= most and re.fullmatch(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?", name):
         return ""
     return (

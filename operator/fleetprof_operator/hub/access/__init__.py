@@ -1,1 +1,1 @@
-"""Who may call the hub, how often, and how much of it one caller may use."""
+"""Callers of the hub: the allowed ones, how often they call, and how much of it one of them may use."""

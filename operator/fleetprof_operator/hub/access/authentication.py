@@ -1,4 +1,4 @@
-"""Who may speak to the hub: the seam behind which a token becomes a principal.
+"""Callers that may speak to the hub: the seam behind which a token becomes a principal.
 
 Guarantees: tokens are compared in constant time and never logged. On Kubernetes a TokenReview takes this place.
 """

@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class CallRefusal(StrEnum):
-    """Why somebody was refused; docs/metrics.md explains each."""
+    """The reason why a caller was refused; docs/metrics.md explains each."""
 
     BAD_TOKEN = "BadToken"  # noqa: S105
     NAMESPACE = "NamespaceNotServed"

@@ -152,7 +152,7 @@ def recover_order(state: CaptureState, sidecar_id: str, missing: Sequence[Ledger
 
 
 def _say_lost(entry: LedgerEntry, cancelled: bool) -> tuple[Reason, str]:
-    """Why a rank is given up whose sidecar knows nothing of its order."""
+    """The reason why a rank is given up whose sidecar knows nothing of its order."""
     if cancelled:
         return Reason.CANCELLED, "its sidecar has let go of the capture, or has never heard of it"
     if entry.state is not RankState.ASKED:

@@ -101,7 +101,7 @@ class CaptureState:
 
     @property
     def deadline_unix_ns(self) -> int:
-        """When the request ends at the latest, but for the analysis; it moves while the request waits in the queue."""
+        """The latest end of the request, but for the analysis; it moves while the request waits in the queue."""
         ledger = self.ledger
         queued_ns = ledger.queued_ns
         if ledger.queued_since_unix_ns:

@@ -163,7 +163,7 @@ class RequestCapture:
     # ------------------------------------------------------------ what others tell
 
     def name_requester(self, requester: str) -> None:
-        """Who asked, by admission's word; the first name stands."""
+        """Notes who asked, by admission's word; the first name stands."""
         self._book.name_requester(requester)
 
     def cancel(self, *, hurry: bool = False, by: Canceller = Canceller.USER) -> None:

@@ -69,7 +69,7 @@ class Restoration:
             recover_order(self._state, sidecar_id, entries)
 
     async def _find_stored(self) -> None:
-        """Which traces or summaries an earlier hub had accepted. A store that is away is asked until it answers."""
+        """The traces or summaries that an earlier hub had accepted. A store that is away is asked until it answers."""
         while self._state.book.lines.open_count and self._state.hub.clock() < self._state.deadline_unix_ns:
             try:
                 prefix = keys.request_prefix(self._state.ledger.namespace, self._state.ledger.uid)

@@ -151,7 +151,7 @@ class LedgerBook:
         return entry
 
     def name_requester(self, requester: str) -> None:
-        """Who asked; the first name stands."""
+        """Notes who asked; the first name stands."""
         self._ledger.requester = self._ledger.requester or requester
 
     def note_estimate(self, estimate: RecordingEstimate | None) -> None:

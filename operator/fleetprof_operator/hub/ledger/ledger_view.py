@@ -50,7 +50,7 @@ class LedgerView(Protocol):
 
     @property
     def requester(self) -> str:
-        """Who asked, as far as somebody vouches for the name."""
+        """The one who asked, as far as somebody vouches for the name."""
 
     @property
     def start_mode(self) -> str:
@@ -66,7 +66,7 @@ class LedgerView(Protocol):
 
     @property
     def submitted_unix_ns(self) -> int:
-        """When the request came."""
+        """The time at which the request came."""
 
     @property
     def queued_ns(self) -> int:
@@ -78,7 +78,7 @@ class LedgerView(Protocol):
 
     @property
     def armed_unix_ns(self) -> int:
-        """When the ranks were asked."""
+        """The time at which the ranks were asked."""
 
     @property
     def estimate(self) -> RecordingEstimate | None:
@@ -90,15 +90,15 @@ class LedgerView(Protocol):
 
     @property
     def cancelled_unix_ns(self) -> int:
-        """When a cancel came; 0: it did not."""
+        """The time at which a cancel came; 0: it did not."""
 
     @property
     def cancelled_by(self) -> Canceller:
-        """Whose cancel it was, where it came."""
+        """The one who canceled, where a cancel came."""
 
     @property
     def completed_unix_ns(self) -> int:
-        """When the request ended."""
+        """The time at which the request ended."""
 
     @property
     def outcome(self) -> str:

@@ -1,1 +1,1 @@
-"""Which ranks a capture has, when it begins, and how long it may be."""
+"""The ranks of a capture, its begin, and the length that it may have."""

@@ -61,7 +61,7 @@ class Decision:
 
 
 def decide(spec: Spec, targets: Sequence[RankTarget], record: WorkloadRecord, now_unix_ns: int) -> Decision:
-    """Who records first. The lowest rank that has the agent and steps: it alone can be timed, and stopped."""
+    """The rank that records first. The lowest rank that has the agent and steps: it alone can be timed, and stopped."""
     chosen = next((t for t in targets if _is_fit(t.process, now_unix_ns)), None)
     known = find_cost(record, spec.options, chosen.process, now_unix_ns) if chosen is not None else None
     estimate = known.estimate if known is not None else None

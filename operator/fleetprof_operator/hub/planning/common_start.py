@@ -15,7 +15,7 @@ _RANKS_SHOWN: Final = 10
 
 
 def say_different_steps(start: StartSkew) -> str:
-    """Which ranks began with which step, as a sentence; empty when all began with one, or nothing tells."""
+    """The first step of each rank, as a sentence; empty when all began with one, or nothing tells."""
     if start.same_first_iteration is not False:
         return ""
     groups: dict[int, list[int]] = {}

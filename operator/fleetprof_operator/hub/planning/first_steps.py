@@ -1,4 +1,4 @@
-"""Which ranks a request still waits for: those whose agent is there, and whose training has not begun.
+"""The ranks that a request still waits for: those whose agent is there, and whose training has not begun.
 
 A job loads data or compiles for minutes before its first optimizer step, and torch.compile again before the second.
 Kineto would make a window in iterations that reaches it then one of 500 ms, and the hub one by time: neither shows a
@@ -26,7 +26,7 @@ def is_importing(process: pb.Process) -> bool:
 
 
 def find_stepless(processes: Sequence[pb.Process], window: Window) -> str:
-    """Which of these ranks' iterations are not there to be captured yet, as a sentence; empty when all are."""
+    """The ranks whose iterations are not there to be captured yet, as a sentence; empty when all are."""
     count, importing = len(processes), sum(map(is_importing, processes))
     parts = [f"{importing} of {count} ranks are still importing PyTorch"] if importing else []
     if window.iterations is None:

@@ -27,7 +27,7 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class NoPlace:
-    """Why a request waits for a place, and how many come before it and itself."""
+    """The reason why a request waits for a place, and the number of those before it and itself."""
 
     position: int
     message: str
@@ -59,7 +59,7 @@ def explain(
 
 
 def find_crowd(waiting: Mapping[str, int], namespace: str, most: int, most_of_namespace: int) -> str:
-    """Why one more request of a namespace may not wait; "": it may. `waiting`: how many do, by namespace."""
+    """The reason why one more request of a namespace may not wait; "": it may. `waiting`: how many do, by namespace."""
     of_namespace, total = waiting.get(namespace, 0), sum(waiting.values())
     if of_namespace >= most_of_namespace:
         return f"{of_namespace} requests of namespace {namespace} wait for their jobs or their turn"

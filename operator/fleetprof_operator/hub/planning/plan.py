@@ -1,4 +1,4 @@
-"""When a capture begins: one step, or one moment, that every rank can still be told of in time.
+"""The begin of a capture: one step, or one moment, that every rank can still be told of in time.
 
 Guarantees: pure; no rank is asked for a step or a moment that its next poll would come too late for, as far as polls
 keep their rhythm and steps their pace within the allowances below.
@@ -86,7 +86,7 @@ def make_plan(processes: Sequence[pb.Process], window: Window, now_unix_ns: int,
 
 
 def expect_poll(process: pb.Process, now_unix_ns: int) -> int:
-    """When the process has certainly asked for a config that is sent now (Unix nanoseconds)."""
+    """The time at which the process has certainly asked for a config that is sent now (Unix nanoseconds)."""
     if not _is_steady(process, now_unix_ns):
         return expect_any_poll(now_unix_ns)
     sent = now_unix_ns + SEND_NS
@@ -103,7 +103,7 @@ def expect_any_poll(now_unix_ns: int) -> int:
 
 
 def find_unsteady(processes: Sequence[pb.Process], now_unix_ns: int) -> str:
-    """Whose next poll nobody can foretell yet; empty when all poll regularly."""
+    """The ranks whose next poll nobody can foretell yet; empty when all poll regularly."""
     unsteady = sum(not _is_steady(p, now_unix_ns) for p in processes)
     return f"{unsteady} of {len(processes)} ranks do not ask for orders regularly yet" if unsteady else ""
 
@@ -114,7 +114,7 @@ def _is_steady(process: pb.Process, now_unix_ns: int) -> bool:
 
 
 def find_obstacle(processes: Sequence[pb.Process], window: Window, now_unix_ns: int) -> str:
-    """Why the ranks cannot begin at one common step; empty when they can."""
+    """The reason why the ranks cannot begin at one common step; empty when they can."""
     if window.iterations is None:
         return "the window is a length of time"
     count = len(processes)

@@ -1,4 +1,4 @@
-"""Who is which rank: the processes behind sidecars that are ranks of a job, and jobs that claim the same ranks.
+"""Ranks of a job: the processes behind sidecars that are its ranks, and jobs that claim the same ranks.
 
 Guarantees: pure; two live processes that claim one rank (torchrun restarted its workers) resolve to the newer; one rank
 has one process; who says no rank is numbered in the order of node, pod and process (RANK_ASSIGNED).
@@ -86,7 +86,7 @@ def number_ranks(known: list[RankTarget], trainers: Sequence[RankTarget]) -> lis
 
 
 def find_clash(trainers: Sequence[RankTarget], sidecars: Sequence[SidecarRecord]) -> str:
-    """Which workloads claim the same ranks, for people; empty when none do."""
+    """The workloads that claim the same ranks, for people; empty when none do."""
     names = {s.sidecar_id: f"{s.identity.workload.kind}/{s.identity.workload.name}" for s in sidecars}
     owners: dict[int, set[str]] = {}
     for target in trainers:

@@ -1,4 +1,4 @@
-"""Which pods a request means, told by the operator around the hub; without it (local mode) sidecars say who they are.
+"""The pods that a request means, told by the operator around the hub; without it (local mode) sidecars say it.
 
 A sidecar's token proves its pod, so the pods' uids decide whom a request may reach, not what a sidecar says of itself.
 

@@ -1,4 +1,4 @@
-"""Which sidecars and processes are there, as last heartbeat: the hub's only picture of the fleet.
+"""The sidecars and processes that are there, by their last heartbeat: the hub's only picture of the fleet.
 
 Guarantees: one record per sidecar id, and one per pod that a token proved, whatever ids its sidecars take; a newer
 stream takes the older one's place; of a sidecar whose stream is closed only the name is kept, for a while, and no more

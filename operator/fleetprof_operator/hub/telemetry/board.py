@@ -22,7 +22,7 @@ Key = tuple[str, str, str]
 
 
 def find_key(identity: pb.Identity) -> Key:
-    """Whose telemetry a sidecar tells: its workload's, or that of its pod where it has none."""
+    """The key of the telemetry that a sidecar tells: its workload's, or that of its pod where it has none."""
     workload = identity.workload
     if workload.name:
         return identity.namespace, workload.kind, workload.name

@@ -1,4 +1,4 @@
-"""Who is told where not all can be: every namespace in turn, so that one tenant's thousand jobs hide nobody's one.
+"""Fair shares where not all can be told: every namespace in turn, so that one tenant's thousand jobs hide nobody's one.
 
 Guarantees: pure; the order within a namespace stays; a namespace that has few is told whole, as long as any is.
 """

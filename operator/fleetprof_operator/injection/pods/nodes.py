@@ -62,7 +62,7 @@ def name_in_full(image: str) -> str:
 
 
 def find_node_without(spec: Json, nodes: Iterable[Node]) -> str:
-    """Why the pod cannot be sure of the image wherever it goes; "" when it can."""
+    """The reason why the pod cannot be sure of the image wherever it goes; "" when it can."""
     extended = {
         name
         for container in all_containers(spec)

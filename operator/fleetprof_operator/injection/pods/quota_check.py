@@ -39,7 +39,7 @@ class NamespaceLimits:
 
 
 def find_obstacle(spec: Document, sidecar: Document, limits: NamespaceLimits) -> str:
-    """Why the pod (with the sidecar in it) would be refused; "" when it fits."""
+    """The reason why the pod (with the sidecar in it) would be refused; "" when it fits."""
     for obstacle in (
         *_exceed_pod_level(spec, sidecar),
         *(problem for quota in limits.quotas for problem in _exceed_quota(spec, quota)),

@@ -1,4 +1,4 @@
-"""Which container of a pod trains: the one that the pod names, else the one that asks for an accelerator.
+"""The container of a pod that trains: the one that the pod names, else the one that asks for an accelerator.
 
 Guarantees: pure; a container is chosen or the reason why not is said.
 """

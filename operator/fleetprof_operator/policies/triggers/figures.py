@@ -46,7 +46,7 @@ class JobFigures:
 
 
 class FiguresSource(Protocol):
-    """Who knows the jobs that are there, and their figures now."""
+    """A source of the jobs that are there, and their figures now."""
 
     def list_jobs(self, namespace: str, selector: JobSelector | None) -> list[JobFigures]:
         """The jobs of a namespace of whose pods one has these labels; all when None."""

@@ -15,7 +15,7 @@ IN_PROCESS = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
 @dataclass
 class OnCores(WrittenLoop):
-    """Whose thread waits for a core for so much of the time, on a machine that is busy to so much of it."""
+    """A rank whose thread waits for a core for so much of the time, on a machine that is busy to so much of it."""
 
     waited: float = 0.3
     busy_permille: int = 600

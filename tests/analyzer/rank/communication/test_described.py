@@ -1,4 +1,4 @@
-"""Which call each collective of the device belongs to, where its launch was not recorded."""
+"""The call of each collective of the device, where its launch was not recorded."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Which call launched a row of work whose correlation a recorder has lost."""
+"""The call that launched a row of work whose correlation a recorder has lost."""
 
 import io
 import json
@@ -58,7 +58,7 @@ def test_where_nothing_is_lost_the_trace_stays_as_it_is() -> None:
 
 
 def launches(trace: Trace) -> list[int | None]:
-    """When each row of work was launched, in the order of the work."""
+    """The launch time of each row of work, in the order of the work."""
     rows = restore_flows(trace).rows
     start = {
         number: at for number, at, on_device in zip(rows.correlation, rows.start_ns, rows.on_device, strict=True)

@@ -1,4 +1,4 @@
-"""When a kernel counts as launched: the call is the host's own time, unless it waits for the work."""
+"""The launch time of a kernel: the call is the host's own time, unless it waits for the work."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Which cluster it is: KUBECONFIG's when told so, kind where a container engine answers, else the local one."""
+"""The choice of a cluster: KUBECONFIG's when told so, kind where a container engine answers, else the local one."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Who builds, and who changes the cluster: one process at a time, of all on this machine.
+"""Turns to build, and to change the cluster: one process at a time, of all on this machine.
 
 Guarantees: two commands at once wait for each other where they do the same, and so do two runs of the tests.
 """

@@ -32,7 +32,7 @@ class PlantedRank:
 
 
 def collective_end_ns(iteration: int) -> int:
-    """When all leave the all-reduce of an iteration, in true time from BASE_NS on."""
+    """The time at which all leave the all-reduce of an iteration, in true time from BASE_NS on."""
     return iteration * ITERATION_NS + 8 * MS
 
 

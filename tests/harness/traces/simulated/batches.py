@@ -158,7 +158,7 @@ def batched(rank: SimulatedRank, groups: ProcessGroups) -> Callable[[], Waits]:
 
 
 def _chunks(stages: int, chunks: int) -> tuple[Callable[[int], int], Callable[[int], int]]:
-    """Which part of a stage's model the n-th forward and backward turn compute."""
+    """The part of a stage's model that the n-th forward and backward turn compute."""
 
     def forward(number: int) -> int:
         return number % (stages * chunks) // stages

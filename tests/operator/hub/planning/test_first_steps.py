@@ -1,4 +1,4 @@
-"""Whose first steps a window in iterations waits for, as tables: ranks as they are → what is said."""
+"""The ranks whose first steps a window in iterations waits for, as tables: ranks as they are → what is said."""
 
 from typing import Any
 

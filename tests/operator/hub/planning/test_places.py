@@ -1,4 +1,4 @@
-"""Who gets the next place: of a namespace the oldest request, of namespaces the one that holds fewest."""
+"""The next place: of a namespace the oldest request, of namespaces the one that holds fewest."""
 
 import pytest
 from fleetprof_operator.hub.planning.places import ALWAYS, Contender, NoPlace, explain, find_crowd, order_contenders

@@ -1,4 +1,4 @@
-"""When a capture begins, as tables, and as properties over all polls and paces."""
+"""The begin of a capture, as tables, and as properties over all polls and paces."""
 
 import time
 from typing import Any

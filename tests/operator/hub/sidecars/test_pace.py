@@ -1,4 +1,4 @@
-"""Which message is worked on next: heavy ones of one namespace leave room for all else between them."""
+"""The message that is worked on next: heavy ones of one namespace leave room for all else between them."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Which GPU is called the worst, on planted ones."""
+"""The GPU that is called the worst, on planted ones."""
 
 from typing import Any
 

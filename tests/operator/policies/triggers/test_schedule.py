@@ -1,4 +1,4 @@
-"""When a schedule comes due."""
+"""The times at which a schedule comes due."""
 
 from datetime import datetime
 

@@ -30,7 +30,7 @@ _LAUNCH, _JOIN, _WAIT, _END, _PART = range(5)
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """When the host of a GPU rank launched what, where it waited, and which operations it waited for itself."""
+    """The launches of a GPU rank's host, its waits, and the operations that it waited for itself."""
 
     row_launch_ns: Int64s
     launch_ns: Int64s
@@ -189,7 +189,7 @@ def build_chain(work: ChainWork, join_row: Int64s) -> Chain:
 
 
 def _times(work: ChainWork, operation: Int64s, row: Int64s, joins: Bools) -> Int64s:
-    """When the chain was at each mark."""
+    """The time of the chain at each mark."""
     local = work.row_end_ns[row]
     # A thread that woke before the range of what it waited for was closed has gone on at its own start.
     released = np.minimum(work.end_ns[operation], np.append(work.row_start_ns, np.iinfo(np.int64).max)[row])
@@ -207,7 +207,7 @@ def _awaits(order: Int64s, kind: Int64s) -> Int32s:
 
 
 def _until(work: ChainWork, waits: HostWaits) -> Int64s:
-    """When each of the calls that wait for a part had what it waited for."""
+    """The time at which each call that waits for a part had what it waited for."""
     ended = work.row_end_ns[np.maximum(waits.awaited, 0)]
     return np.clip(ended, waits.start_ns, waits.end_ns)
 

@@ -1,4 +1,4 @@
-"""Which call of the host each collective of the device belongs to, where launches do not tell it.
+"""The host's call of each collective of the device, where launches do not tell it.
 
 A stream runs in the order of launches, and the collectives of one kind and process group share a stream. So the calls
 of each kind and group are given to the one stream whose kernels fit them: in number, in kind, and in that none begins

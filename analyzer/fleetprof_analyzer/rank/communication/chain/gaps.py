@@ -30,7 +30,7 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class Fillings:
-    """When what ran, on the rank's clock; `recorded` is all that its host is known to have done."""
+    """The spans of what ran, on the rank's clock; `recorded` is all that its host is known to have done."""
 
     busy: Union
     data: Union
@@ -39,7 +39,7 @@ class Fillings:
 
 
 def waits_for_batches(device: Rows, host: Rows, names: list[str], waits: Union) -> Union:
-    """When the host waited for a batch that its device was given from ordinary memory; `waits`: its calls that wait.
+    """The waits of the host for a batch that its device was given from ordinary memory; `waits`: its calls that wait.
 
     Copies from pinned memory may bring anything else, such as weights that were put aside.
     """

@@ -111,7 +111,7 @@ def _blocked(row_start_ns: Int64s, row_launch_ns: Int64s, begin_ns: Int64s, end_
 
 
 def kept_waits(waits: HostWaits, row_end_ns: Int64s, tolerance_ns: int) -> Bools:
-    """Which calls waited for all that the chain had been given: it was done when they returned."""
+    """The calls that waited for all that the chain had been given: it was done when they returned."""
     work_end_ns = row_end_ns[waits.row]
     long = waits.end_ns - waits.start_ns > tolerance_ns
     return (work_end_ns <= waits.end_ns + tolerance_ns) & long & (waits.awaited < 0)

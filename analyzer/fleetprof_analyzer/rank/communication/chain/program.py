@@ -1,4 +1,4 @@
-"""Which iteration, and which place in its program, each operation of a rank has.
+"""The iteration of each operation of a rank, and its place in the program.
 
 From the iterations of the trace; without them from the shortest pattern in which the operations repeat, with what the
 rank does between them: buckets of one size or micro-batches look like iterations by their operations alone.

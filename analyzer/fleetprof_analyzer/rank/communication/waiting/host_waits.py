@@ -1,4 +1,4 @@
-"""When the host of a rank waits for its device or for an operation, and when it goes on beside them.
+"""The spans in which a rank's host waits for its device or for an operation, and in which it goes on beside them.
 
 Most traces do not say it: it is told from what the host launched meanwhile. Guarantees: pure.
 """

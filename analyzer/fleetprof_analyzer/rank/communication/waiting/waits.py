@@ -35,7 +35,7 @@ _STRIDE: Final = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """When the host waited for its device, and when it may have, which nothing recorded tells from its own time."""
+    """The waits of the host for its device, and those that it may have made, which nothing tells from its own time."""
 
     known: Union
     possible: Union

@@ -1,4 +1,4 @@
-"""Why a device was idle (docs/measures.md#idle): each gap between its work, split by what the host was doing.
+"""The causes of a device's idle time (docs/measures.md#idle): each gap of its work, split by what the host was doing.
 
 Guarantees: pure; integer nanoseconds; the causes of every gap add up to it, and those of a device to its `idle`.
 """

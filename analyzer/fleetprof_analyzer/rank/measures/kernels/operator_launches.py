@@ -1,4 +1,4 @@
-"""Which operators of the host launch a rank's device work (docs/measures.md#operators-that-launch).
+"""The operators of the host that launch a rank's device work (docs/measures.md#operators-that-launch).
 
 A launch belongs to each operator of its thread that was running; its own operator is the innermost of them. Guarantees:
 pure; exact sums; the own launches of all entries add up to the rows that have a launch call, and merging does not

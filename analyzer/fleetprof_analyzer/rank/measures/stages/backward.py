@@ -49,7 +49,7 @@ def extend(trace: Trace, thread: MainThread, top: Rows, trains: Bools, first: in
 
 
 def _reduced(trace: Trace, thread: MainThread, last: int, step: int) -> int:
-    """When the gradients are summed up over the ranks between a backward pass and the optimizer's step.
+    """The time at which gradients are summed up over the ranks between a backward pass and the optimizer's step.
 
     That is before anything is measured of them, to clip them or to see whether they are finite; 0 where none are.
     """

@@ -233,7 +233,7 @@ def _forward_start(trace: Trace, thread: MainThread, rows: Rows, trained: int, m
 
 
 def _fetches(thread: MainThread, rows: Rows) -> Bools:
-    """Which operators copy to the device or begin a collective."""
+    """A mask of operators that copy to the device or begin a collective."""
     first, last = np.searchsorted(thread.top.start_ns, (rows.start_ns[0], rows.start_ns[-1] + 1))
     uploads = thread.top.start_ns[first:last][thread.uploads[first:last]]
     communicates = np.searchsorted(thread.begun_ns, rows.end_ns) > np.searchsorted(thread.begun_ns, rows.start_ns)

@@ -92,7 +92,7 @@ def _last_of_loss(trace: Trace, thread: MainThread, end: int) -> tuple[int, int]
 
 
 def _made_at(operators: Rows, number: int) -> int | None:
-    """When the node of that number was made: those before the last with it made nothing, and carry it all the same."""
+    """The time at which the node of that number was made: those before the last with it made nothing, but carry it."""
     made = operators.start_ns[operators.detail == number] if number >= 0 else operators.start_ns[:0]
     return int(made[-1]) if len(made) else None
 

@@ -169,13 +169,13 @@ def _under(rows: Rows, covering: Rows) -> Bools:
 
 
 def _holds(top: Rows, times: Int64s) -> Bools:
-    """Which of the disjoint rows hold at least one of the times."""
+    """A mask of the disjoint rows that hold at least one of the times."""
     times = np.sort(times)
     return np.asarray(np.searchsorted(times, top.end_ns) > np.searchsorted(times, top.start_ns))
 
 
 def _made_nodes(own: Rows, autograd: Rows) -> Int64s:
-    """When operators made what autograd goes back through.
+    """The times at which operators made what autograd goes back through.
 
     An operator that makes nothing carries the number of the next one that does, so the last with a number counts.
     """
@@ -189,7 +189,7 @@ def _made_nodes(own: Rows, autograd: Rows) -> Int64s:
 
 
 def _goes_ahead(own: Rows, passes: Rows, place: int) -> Bools:
-    """Which operators within a backward pass made what a later one goes back through: they are forward all the same.
+    """A mask of operators within a backward pass that made what a later one goes back through: they are forward.
 
     What is computed again for a pass (checkpointing) is used up in it, or not at all.
     """
@@ -208,7 +208,7 @@ def _goes_ahead(own: Rows, passes: Rows, place: int) -> Bools:
 
 
 def _copy_calls(trace: Trace, calls: LaunchCalls, place: int, direction: re.Pattern[str]) -> Int64s:
-    """When this thread called for copies between host and device."""
+    """The times at which this thread called for copies between host and device."""
     copies = trace.rows.select(trace.rows.category == Category.MEMCPY)
     copies = copies.select(where_name(copies, trace.names, matcher(direction)))
     position = calls.of(copies)

@@ -1,4 +1,4 @@
-"""Why a device was idle: planted gaps by hand, exact sums, and a naive twin on real traces."""
+"""The causes of a device's idle time: planted gaps by hand, exact sums, and a naive twin on real traces."""
 
 import io
 import itertools
