@@ -12,7 +12,6 @@ from fleetprof_analyzer.job.stragglers.causes.explanation import (
     explain,
     explain_device,
     explain_loader,
-    explain_operators,
     explain_work,
 )
 from fleetprof_analyzer.job.stragglers.imbalance import Imbalance
@@ -37,8 +36,6 @@ def describe_fault(replay: Replay, table: OwnTime, fault: Fault) -> Straggler:
         found = explain_loader(table, fault.candidate)
     elif fault.candidate.by == FoundBy.WORK:
         found = explain_work(table, fault.candidate)
-    elif fault.candidate.by == FoundBy.OPERATORS:
-        found = explain_operators(table, fault.candidate)
     else:
         found = explain(table, fault.candidate, on_gpu=on_gpu, indices=replay.matched.iterations)
     return Straggler(

@@ -76,28 +76,18 @@ def uses(batch: float = 1.0, step: float = 1.0, calls: int = 100, **more: int) -
     return found + [OperatorUse(name, False, count, 0, 5000) for name, count in more.items()]
 
 
-@pytest.mark.parametrize(("mine", "is_more", "extra_us"), [
-    (uses(), False, 0),
-    (uses(batch=3.6), True, 0),
-    (uses(batch=3.6, step=3.4), False, 0),  # all of them take longer: the core is slow
-    (uses(batch=1.15), False, 0),
-    (uses(batch=3.6, calls=300), False, 4 * 200 * 360),  # not the same operators
-    (uses(item=500), False, 500 * 5),
+@pytest.mark.parametrize(("mine", "is_more"), [
+    (uses(), False),
+    (uses(batch=3.6), True),
+    (uses(batch=3.6, step=3.4), False),  # all of them take longer: the core is slow
+    (uses(batch=1.15), False),
+    (uses(batch=3.6, calls=300), False),  # not the same operators
+    (uses(item=500), False),
 ])  # fmt: skip
-def test_more_work_is_told_from_a_slow_core_and_from_more_operators(
-    mine: list[OperatorUse], is_more: bool, extra_us: int
-) -> None:
+def test_more_work_is_told_from_a_slow_core_and_from_more_operators(mine: list[OperatorUse], is_more: bool) -> None:
     work = compare_work(mine, [uses(), uses(batch=1.1), uses(batch=0.9)], 1)
     assert work is not None
-    assert (work.is_more, work.extra_ns) == (is_more, 1000 * extra_us)
-
-
-def test_extra_operators_are_named_with_their_calls() -> None:
-    work = compare_work(uses(item=500, print=20), [uses(item=10)], 10)
-    assert work is not None
-    assert [(one.measure, one.value, one.usual) for one in work.extra] == [
-        ("operator item", 50, 1), ("operator print", 2, 0),
-    ]  # fmt: skip
+    assert work.is_more == is_more
 
 
 @pytest.mark.parametrize(("mine", "peers"), [([], [uses()]), (uses(), []), (uses(), [[]])])

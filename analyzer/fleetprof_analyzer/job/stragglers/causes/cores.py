@@ -1,7 +1,7 @@
 """Tells whether a rank is late because it waits for a core: other processes on it, too many threads, a quota.
 
-Guarantees: pure; says yes only where waits hold half of the excess, or without samples all runs of the operators are
-longer while their medians are not. What a rank waits longer because it has more to do is no wait of others' making.
+Guarantees: pure; says yes only where the thread was sampled and waits hold half of the excess. What a rank waits longer
+because it has more to do is no wait of others' making.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,6 @@ from typing import Any, Final
 import numpy as np
 from fleetprof_api.report.stragglers import Evidence
 
-from fleetprof_analyzer.job.stragglers.causes.operators import measure_stretch
 from fleetprof_analyzer.job.stragglers.causes.peers import excess
 from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
@@ -19,14 +18,12 @@ from fleetprof_analyzer.job.stragglers.thresholds import CLEARLY, HALF
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
 
 _LONGER_TURNS: Final = 2.0
-_FULL_PERMILLE: Final = 900
-_LEAST_STRETCH: Final = 0.3  # of the peers' operators
 
 
-def find_contention(table: OwnTime, candidate: Candidate, total: float, operators: float) -> list[Evidence] | None:
+def find_contention(table: OwnTime, candidate: Candidate, total: float) -> list[Evidence] | None:
     """Evidence that the rank waits for a core; None where nothing does.
 
-    `total`: the excess of its own time, `operators`: the part of it inside operators, both ns per iteration.
+    `total`: the excess of its own time, ns per iteration.
     """
     waits = table.cores[candidate.rank] if table.cores else CoreWaits()
     center = np.median if candidate.pattern == LatePattern.PERSISTENT else np.mean
@@ -40,8 +37,6 @@ def find_contention(table: OwnTime, candidate: Candidate, total: float, operator
         evidence = [shown, *evidence]
         if _made_by_others(table, candidate, center) >= HALF * total or _explained_by_limit(table, candidate):
             return evidence
-    elif not np.isfinite(waited) and operators >= HALF * total and (held := _held_up(table, candidate, waits)):
-        return [*held, *evidence]
     return None
 
 
@@ -67,27 +62,6 @@ def _explained_by_limit(table: OwnTime, candidate: Candidate) -> bool:
     everywhere = replace(candidate, iterations=np.ones_like(candidate.iterations))
     own, usually_own = excess(table, everywhere, table.own_ns.astype(np.float64))
     return _made_by_others(table, everywhere, np.mean) >= HALF * (own - usually_own)
-
-
-def _held_up(table: OwnTime, candidate: Candidate, waits: CoreWaits) -> list[Evidence]:
-    """Evidence without samples of the thread that it lacks a core; empty where nothing does.
-
-    The host's cores are all busy, and the operators take much longer while their medians are as everywhere: what takes
-    the core away lengthens a few runs of each. Neither more work nor a slow core does that.
-    """
-    rank = candidate.rank
-    if waits.host_busy_permille is None or waits.host_busy_permille < _FULL_PERMILLE or not table.operators:
-        return []
-    stretch = measure_stretch(table.operators[rank], [table.operators[peer] for peer in table.peers(rank).tolist()])
-    if stretch is None or stretch.whole - 1 < _LEAST_STRETCH or stretch.median - 1 > HALF * (stretch.whole - 1):
-        return []
-    return [
-        Evidence(measure="cores of its host that were busy", value=waits.host_busy_permille / 10, usual=100, unit="%"),
-        Evidence(
-            measure="operators, all of their runs", value=round(100 * stretch.whole, 1),
-            usual=round(100 * stretch.median, 1), unit="% of the peers' (usual: at their medians)",
-        ),
-    ]  # fmt: skip
 
 
 def _cores(waits: CoreWaits) -> float | None:

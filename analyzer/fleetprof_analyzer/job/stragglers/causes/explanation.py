@@ -32,7 +32,6 @@ from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import describe_same_
 from fleetprof_analyzer.job.stragglers.causes.unequal_work import (
     compare_operators,
     find_more_on_device,
-    runs_more,
 )
 from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
@@ -107,12 +106,6 @@ def explain_work(table: OwnTime, candidate: Candidate) -> Explained:
         differs = abs(more.calls - more.usual_calls) > SAME_COUNT * more.usual_calls
         return Explained("unequal_work", [*sized, given, *([ran] if differs else [])])
     return Explained("unequal_work", [] if work is None else describe_work(work))
-
-
-def explain_operators(table: OwnTime, candidate: Candidate) -> Explained:
-    """The cause of a candidate that runs operators which its peers do not, or less often."""
-    work = compare_operators(table, candidate.rank)
-    return Explained("host", [] if work is None else work.extra)
 
 
 def explain(table: OwnTime, candidate: Candidate, *, on_gpu: bool, indices: list[int]) -> Explained:
@@ -203,7 +196,7 @@ def _explain_host(
     if work is not None and has_more and sizes is not None:
         # Sizes are certain, and who has more to do also waits longer for a core.
         return "unequal_work", describe_work(work)
-    contention = find_contention(table, candidate, host, operators)
+    contention = find_contention(table, candidate, host)
     if contention is not None:
         return "cpu_contention", contention
     if work is not None and has_more:
@@ -224,8 +217,6 @@ def _has_more_work(table: OwnTime, candidate: Candidate, work: OperatorWork, hos
     Beside a device operators take what launching and waiting takes, however much work they are given.
     """
     if on_gpu or candidate.pattern != LatePattern.PERSISTENT or not work.is_more:
-        return False
-    if work.sizes is None and not runs_more(table, candidate.rank, work.more_ns / max(work.usual_ns, 1.0)):
         return False
     # Both in proportion to what is usual: other processes on the cores make all of it longer.
     usual = max(float(np.median(table.own_ns[table.peers(candidate.rank)])), 1.0)

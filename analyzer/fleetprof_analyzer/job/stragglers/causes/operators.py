@@ -32,16 +32,14 @@ class OperatorWork:
     """A rank's work over that of its peers, everything at the operators' medians.
 
     `batch` and `parameters` are ratios of operators that all run equally often, nan where too few are shared to tell;
-    `more_ns` is what it takes longer for the batch, `extra_ns` for operators that its peers run less often, beside
-    `usual_ns`, what its peers take for all of theirs; per iteration.
+    `more_ns` is what it takes longer for the batch, beside `usual_ns`, what its peers take for all of their operators;
+    per iteration.
     """
 
     batch: float
     parameters: float
     more_ns: float
-    extra_ns: float
     usual_ns: float
-    extra: list[Evidence]  # the calls of those operators, the most time first
     sizes: Sizes | None = None  # where traces say what operators were given: then `more_ns` is what sizes explain
 
     @property
@@ -61,56 +59,21 @@ def compare_work(
         return None
     ratios: dict[bool, list[tuple[float, float]]] = {True: [], False: []}  # with the usual time
     more_ns = 0.0
-    extra: list[tuple[float, Evidence]] = []
     for use in mine:
         others = [table.get((use.name, use.of_parameters), _none_of(use)) for table in tables]
-        usual_count, usual_ns = (median(getattr(other, name) for other in others) for name in ("count", "median_ns"))
+        usual_ns = median(other.median_ns for other in others)
         if all(abs(other.count - use.count) <= SAME_COUNT * use.count for other in others):
             ratios[use.of_parameters].append((use.median_ns / max(usual_ns, 1), use.count * usual_ns))
             more_ns += 0 if use.of_parameters else use.count * (use.median_ns - usual_ns)
-        elif use.count > usual_count:
-            calls = Evidence(
-                measure=f"operator {use.name}", value=round(use.count / max(iterations, 1), 1),
-                usual=round(usual_count / max(iterations, 1), 1), unit="calls per iteration",
-            )  # fmt: skip
-            extra.append(((use.count - usual_count) * use.median_ns, calls))
     is_explained = len(ratios[False]) >= _LEAST_SHARED and ratios[True]
-    extra.sort(key=lambda one: -one[0])
     sizes = compare_sizes(mine, peers)
     return OperatorWork(
         batch=_weighted_median(ratios[False]) if is_explained else nan,
         parameters=_weighted_median(ratios[True]) if is_explained else nan,
         more_ns=(more_ns if sizes is None else sizes.more_ns) / max(iterations, 1),
-        extra_ns=sum(time_ns for time_ns, _ in extra) / max(iterations, 1),
         usual_ns=median(sum(one.count * one.median_ns for one in peer) for peer in peers if peer) / max(iterations, 1),
-        extra=[calls for _, calls in extra[:MOST_SHOWN]],
         sizes=sizes,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Operators that run equally often on a rank and its peers, over those of the peers: all runs, and the medians."""
-
-    whole: float
-    median: float
-
-
-def measure_stretch(mine: Sequence[OperatorUse], peers: Sequence[Sequence[OperatorUse]]) -> Stretch | None:
-    """None where too few operators are shared to tell."""
-    tables = [_by_name(one) for one in peers if one]
-    whole = usual_whole = 0.0
-    ratios = []
-    for use in mine if tables else ():
-        others = [table.get((use.name, use.of_parameters), _none_of(use)) for table in tables]
-        if all(abs(other.count - use.count) <= SAME_COUNT * use.count for other in others):
-            usual_ns = median(other.median_ns for other in others)
-            whole += use.time_ns
-            usual_whole += median(other.time_ns for other in others)
-            ratios.append((use.median_ns / max(usual_ns, 1), use.count * usual_ns))
-    if len(ratios) < _LEAST_SHARED or usual_whole <= 0:
-        return None
-    return Stretch(whole / usual_whole, _weighted_median(ratios))
 
 
 def _weighted_median(pairs: list[tuple[float, float]]) -> float:

@@ -12,7 +12,7 @@ from typing import Final
 
 from fleetprof_api.report.stragglers import Evidence
 
-from fleetprof_analyzer.job.stragglers.thresholds import HALF, MUCH_MORE, SAME_COUNT, SAME_SIZE
+from fleetprof_analyzer.job.stragglers.thresholds import HALF, SAME_COUNT, SAME_SIZE
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 
 MOST_SHOWN: Final = 3
@@ -40,11 +40,6 @@ class Sizes:
     larger: list[Larger]  # the most time first
     more_ns: float
     share: float
-
-    @property
-    def is_much_more(self) -> bool:
-        """Tells whether the operator that takes most of it has so much more that chance does not give it to a rank."""
-        return bool(self.larger) and self.larger[0].elements >= (1 + MUCH_MORE) * max(self.larger[0].usual_elements, 1)
 
 
 def compare_sizes(mine: Sequence[OperatorUse], peers: Sequence[Sequence[OperatorUse]]) -> Sizes | None:

@@ -6,18 +6,14 @@ Guarantees: pure; on a device only what was launched counts, never how long it t
 """
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.causes.operators import OperatorWork, compare_work
 from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, FoundBy, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
-from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.search.same_kernels import Kernels, compare_speed, given_work_ns
-from fleetprof_analyzer.job.stragglers.thresholds import HALF, LEAST, LEAST_ON_HOST, MOST
-
-_MOST_TOLD_BY_RUNS: Final = 1.0  # more work than the peers' all; waits for a core lengthen operators without end
+from fleetprof_analyzer.job.stragglers.thresholds import HALF, LEAST, MOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,40 +77,3 @@ def weigh_work(table: OwnTime, candidates: list[Candidate]) -> list[Candidate]:
         elif candidate.pattern == LatePattern.PERSISTENT:
             kept.append(replace(candidate, by=FoundBy.WORK))
     return kept
-
-
-def runs_more(table: OwnTime, rank: int, share: float) -> bool:
-    """Tells if the training thread is on a core for so much longer than the peers' as more work of that share needs.
-
-    A rank that waits for cores has longer operators, and runs no longer. True where threads were not sampled.
-    """
-    peers, known = table.peers(rank), table.sampled()
-    if not table.on_host or known is None or table.ran_ns.shape != table.own_ns.shape or len(peers) == 0:
-        return True
-    mine, usual = float(np.median(table.ran_ns[rank, known])), float(np.median(table.ran_ns[peers][:, known]))
-    return mine - usual >= HALF * min(share, _MOST_TOLD_BY_RUNS) * usual
-
-
-def find_candidates(_replay: Replay, table: OwnTime) -> list[Candidate]:
-    """Ranks whose operators have more to do at their medians, however much others disturb them all.
-
-    Of CPU-only jobs: a device hides its host's operators.
-    """
-    if not table.on_host:
-        return []
-    found = []
-    every = np.ones(table.own_ns.shape[1], np.bool_)
-    for rank in range(len(table.own_ns)):
-        work = compare_operators(table, rank)
-        if work is None:
-            continue
-        usual = max(work.usual_ns, 1.0)
-        is_more = work.is_more and (
-            runs_more(table, rank, work.more_ns / usual) if work.sizes is None else work.sizes.is_much_more
-        )
-        more = work.more_ns / usual if is_more else 0.0
-        extra = work.extra_ns / usual
-        if max(more, extra) >= LEAST_ON_HOST:
-            by = FoundBy.WORK if more >= extra else FoundBy.OPERATORS
-            found.append(Candidate(rank, LatePattern.PERSISTENT, max(more, extra), every, by=by))
-    return found

@@ -19,7 +19,6 @@ class FoundBy(StrEnum):
     PEERS = "peers"  # its times beside those of its peers
     BLOCKED = "blocked"  # the time that its thread was blocked, beside the peers'
     WORK = "work"  # it has more to do than its peers
-    OPERATORS = "operators"  # it calls operators that they do not call
     KERNELS = "kernels"  # its device is slower at the same kernels
     LOADER = "loader"  # its loading takes longer than that of all other ranks
 

@@ -69,13 +69,6 @@ class OwnTime:
             return None
         return np.asarray(np.maximum(self.own_ns - self.waited_ns - self.ran_ns, 0.0))
 
-    def stretch(self, known: Bools) -> float:
-        """The factor by which a thread takes longer than it runs, by `known` cells: who runs longer waits longer."""
-        if not known.any():
-            return 1.0
-        ran, waited = (float(np.median(values[known])) for values in (self.ran_ns, self.waited_ns))
-        return 1 + waited / ran if ran > 0 else 1.0
-
 
 def among_all(late: Bools, known: Bools) -> Bools:
     """Among all iterations, shape (K,), those that are late of the n known ones, shape (n,)."""

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, FoundBy, LatePattern
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, FoundBy
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.lateness.reference import Reference, of_itself, of_other_iterations, of_peers
 from fleetprof_analyzer.job.stragglers.replay.course import Scenario
@@ -47,7 +47,7 @@ class Judged:
 
 def judge(replay: Replay, table: OwnTime, candidates: list[Candidate]) -> Judged:
     """Names the candidates that matter."""
-    rest = _leave_out_small(replay, table, candidates)[: max(_MOST, int((table.late_with_host >= 0).sum()))]
+    rest = candidates[: max(_MOST, int((table.late_with_host >= 0).sum()))]
     if not rest:
         return Judged([], [], 0.0)
     wanted = {candidate.rank: _reference(replay, table, candidate) for candidate in rest}
@@ -103,24 +103,6 @@ def judge(replay: Replay, table: OwnTime, candidates: list[Candidate]) -> Judged
         mended = replay.run([fixed([fault.candidate.rank for fault in named])], goes_on=True)
         joint = float((total[0] - mended.lasting_ns[0]) / total[0])
     return Judged(named, [fault for fault in faults if fault not in named], joint)
-
-
-def _leave_out_small(replay: Replay, table: OwnTime, candidates: list[Candidate]) -> list[Candidate]:
-    if not candidates or not table.on_host:
-        return candidates  # the replay tells what each is worth, and need not run once more
-    least_ns = least_joint_gain(replay) * float(replay.run([replay.as_measured()]).total_ns[0])
-    return [candidate for candidate in candidates if is_worth(table, candidate, least_ns)]
-
-
-def is_worth(table: OwnTime, candidate: Candidate, least_ns: float) -> bool:
-    """Tells whether what comes and goes on a CPU-only rank takes `least_ns` of the window by itself.
-
-    Its replay takes off all that other programs do to the rank besides, so the replay cannot tell.
-    """
-    if candidate.pattern != LatePattern.INTERMITTENT or candidate.by != FoundBy.PEERS or not table.on_host:
-        return True
-    level = float(np.median(table.own_ns[table.role == table.role[candidate.rank]]))
-    return candidate.excess * level * int(candidate.iterations.sum()) >= least_ns
 
 
 def least_joint_gain(replay: Replay) -> float:

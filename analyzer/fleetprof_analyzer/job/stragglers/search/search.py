@@ -10,9 +10,8 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.causes import loaders, unequal_work
+from fleetprof_analyzer.job.stragglers.causes import loaders
 from fleetprof_analyzer.job.stragglers.causes.unequal_work import weigh_work
-from fleetprof_analyzer.job.stragglers.lateness import sign_test
 from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate
 from fleetprof_analyzer.job.stragglers.lateness.late_hosts import find_late_hosts
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime, tabulate
@@ -30,7 +29,7 @@ class Detector(Protocol):
         """Each rank once."""
 
 
-DETECTORS: Final[tuple[Detector, ...]] = (loaders, beside_peers, sign_test, same_kernels, unequal_work)
+DETECTORS: Final[tuple[Detector, ...]] = (loaders, beside_peers, same_kernels)
 """In this order; late hosts come before them, because their ranks are nobody's peers."""
 
 

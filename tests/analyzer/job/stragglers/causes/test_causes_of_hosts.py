@@ -1,22 +1,17 @@
 """Why a CPU-only rank is late: a core that others use, more work, other operators, a pause in a rhythm."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
-from fleetprof_analyzer.job.stragglers.causes import unequal_work
 from fleetprof_analyzer.job.stragglers.causes.explanation import Explained, explain
-from fleetprof_analyzer.job.stragglers.lateness import sign_test
 from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.excess import find_candidates
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
-from fleetprof_analyzer.job.stragglers.search.faults import is_worth
 from fleetprof_analyzer.rank.communication.core_waits import CoreWaits
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 
 RANKS, ITERATIONS, LATE_RANK = 4, 9, 2
-NO_REPLAY: Any = None
 MS = 1_000_000
 
 
@@ -64,17 +59,6 @@ def with_operators(table: OwnTime, *, batch: float = 1.0, step: float = 1.0, ite
     )
 
 
-def unsampled(table: OwnTime, *, whole: float, median: float = 1.0, busy: int | None = 1000) -> OwnTime:
-    """Without samples of threads: on rank 2 all runs of the operators take so many times as long, and their medians."""
-
-    def uses(whole: float, median: float) -> list[OperatorUse]:
-        return [OperatorUse(f"aten::{n}", False, 900, round(90 * MS * whole), round(0.1 * MS * median)) for n in "abcd"]
-
-    cores = [CoreWaits(host_busy_permille=busy)] * RANKS
-    operators = [uses(whole, median) if rank == LATE_RANK else uses(1, 1) for rank in range(RANKS)]
-    return replace(table, cores=cores, operators=operators)
-
-
 def explained(table: OwnTime, late: str = "xxxxxxxxx", *, on_gpu: bool = False) -> Explained:
     chosen = np.array([one == "x" for one in late])
     pattern = "persistent" if chosen.all() else "intermittent"
@@ -99,12 +83,6 @@ SLOW = tabulate(busy=25, host=5)
     (on_cores(with_operators(SLOW, batch=3.5), ran_ms=(42, 12), waited_ms=(1, 1)), "unequal_work"),
     (with_operators(SLOW, items=2000),                                  "host"),
     (with_operators(tabulate(data=30), batch=1.3),                      "data_loading"),
-    # Without samples: a full host, and some runs of each operator that last long.
-    (unsampled(SLOW, whole=3.0),                                        "cpu_contention"),
-    (unsampled(SLOW, whole=3.0, median=2.8),                            "host"),
-    (unsampled(SLOW, whole=3.0, busy=600),                              "host"),
-    (unsampled(SLOW, whole=3.0, busy=None),                             "host"),
-    (unsampled(tabulate(host=30), whole=1.1),                           "host"),  # it is silent
     (on_cores(tabulate(data=30, busy=35, host=5), ran_ms=(47, 12), waited_ms=(31, 30)), "host"),
     (on_cores(tabulate(data=30, busy=35, host=5), ran_ms=(13, 12), waited_ms=(70, 1)),  "cpu_contention"),
     # A hook sleeps inside an operator: neither on a core nor waiting for one, and no loader's fault.
@@ -170,44 +148,12 @@ def test_runs_of_the_collector_in_a_rhythm_are_its_own() -> None:
     assert explained(tabulate(late="..x..x..x", collection=80), "..x..x..x").cause == "garbage_collection"
 
 
-@pytest.mark.parametrize(("table", "on_host", "by"), [
-    (with_operators(tabulate(), batch=3.5), True, ["work"]),
-    (with_operators(tabulate(), items=900), True, ["operators"]),
-    (with_operators(tabulate(), items=20), True, []),
-    (with_operators(tabulate(), batch=3.5), False, []),  # its device hides them
-    (tabulate(), True, []),
-])  # fmt: skip
-def test_operators_suspect_a_rank_that_noise_hides(table: OwnTime, on_host: bool, by: list[str]) -> None:
-    assert [one.by for one in unequal_work.find_candidates(NO_REPLAY, replace(table, on_host=on_host))] == by
-
-
 def test_one_long_pause_of_a_full_machine_does_not_outweigh_a_slow_loader() -> None:
     table = tabulate(data=30)
     pause = np.zeros((RANKS, ITERATIONS), np.int64)
     pause[LATE_RANK, 4] = 900 * MS
     parts = table.parts_ns | {"host": table.parts_ns["host"] + pause}
     assert explained(replace(table, parts_ns=parts, own_ns=table.own_ns + pause)).cause == "data_loading"
-
-
-@pytest.mark.parametrize(("more_ms", "on_host", "found"), [
-    (20, True, [LATE_RANK]), (20, False, []), (0, True, []), (1, True, []),
-])  # fmt: skip
-def test_a_full_machine_does_not_hide_who_runs_longer(more_ms: int, on_host: bool, found: list[int]) -> None:
-    """Waits for a core of up to 300 ms, ten iterations; what a device's host runs says nothing."""
-    source = np.random.default_rng(3)
-    waited = source.integers(0, 300, (RANKS, 10)) * MS
-    ran = source.integers(9 * MS, 11 * MS, (RANKS, 10))
-    ran[LATE_RANK] += more_ms * MS
-    own = ran + waited
-    nothing, unsaid = np.zeros_like(own), np.full(own.shape, np.nan)
-    parts = {"busy": own, "data": nothing, "collection": nothing, "host": nothing}
-    # The samples do not tell the time before the thread's own waits from that in collectives.
-    blurred = np.maximum(waited + source.integers(-80, 80, own.shape) * MS, 0)
-    table = OwnTime(
-        np.zeros(RANKS, np.int64), own, parts, nothing, parts, nothing, nothing, unsaid, unsaid,
-        ran_ns=ran.astype(float), waited_ns=blurred.astype(float), on_host=on_host,
-    )  # fmt: skip
-    assert [candidate.rank for candidate in sign_test.find_candidates(NO_REPLAY, table)] == found
 
 
 @pytest.mark.parametrize(("least_ms", "iterations", "found"), [
@@ -232,29 +178,3 @@ def test_a_loader_that_takes_longer_than_any_other_ever_does_is_late(
     parts = {"busy": own - data, "data": data, "collection": nothing, "host": nothing}
     table = OwnTime(np.zeros(RANKS, np.int64), own, parts, nothing, parts, nothing, nothing, unsaid, unsaid)
     assert [candidate.rank for candidate in find_candidates(table)] == found
-
-
-@pytest.mark.parametrize(("ran_ms", "waited_ms", "has_more"), [
-    ((42, 12), (30, 1), True),
-    ((13, 12), (30, 1), False),  # it waits for a core inside its operators, which lengthens their medians too
-])  # fmt: skip
-def test_who_has_more_to_do_is_on_a_core_for_longer(
-    ran_ms: tuple[int, int], waited_ms: tuple[int, int], *, has_more: bool
-) -> None:
-    table = on_cores(with_operators(tabulate(), batch=3.5), ran_ms=ran_ms, waited_ms=waited_ms)
-    found = unequal_work.find_candidates(NO_REPLAY, replace(table, on_host=True))
-    assert [one.rank for one in found] == ([LATE_RANK] if has_more else [])
-
-
-@pytest.mark.parametrize(("pattern", "on_host", "share", "is_enough"), [
-    ("intermittent", True, 0.3, False),  # 3 × 0.3 × 12 ms are less than the 20 ms that are asked for
-    ("intermittent", True, 0.6, True),
-    ("intermittent", False, 0.3, True),
-    ("persistent", True, 0.3, True),
-])  # fmt: skip
-def test_what_comes_and_goes_on_a_host_is_worth_no_more_than_it_takes(
-    pattern: str, share: float, *, on_host: bool, is_enough: bool
-) -> None:
-    late = np.array([one == "x" for one in "..x..x..x"])
-    candidate = Candidate(LATE_RANK, LatePattern(pattern), share, late)
-    assert is_worth(replace(tabulate(), on_host=on_host), candidate, 20.0 * MS) == is_enough

@@ -2,15 +2,14 @@
 
 import io
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 from fleetprof_analyzer.capture.folder import summarise_file
 from fleetprof_analyzer.job.stragglers.causes.tensor_sizes import compare_sizes
-from fleetprof_analyzer.job.stragglers.causes.unequal_work import compare_operators, find_candidates
-from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime, tabulate
+from fleetprof_analyzer.job.stragglers.causes.unequal_work import compare_operators
+from fleetprof_analyzer.job.stragglers.lateness.own_time import tabulate
 from fleetprof_analyzer.job.stragglers.replay.matching import match
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
 from fleetprof_analyzer.job.stragglers.replay.roles import find_roles
@@ -128,19 +127,6 @@ def test_sizes_that_are_not_known_tell_nothing(mine: list[OperatorUse], peers: l
     assert compare_sizes(mine, peers) is None
 
 
-@pytest.mark.parametrize(("elements", "suspected"), [(100, []), (115, []), (125, [2])])
-def test_sizes_alone_suspect_a_rank_that_has_much_more(elements: int, suspected: list[int]) -> None:
-    nothing, unsaid = np.zeros((4, 9), np.int64), np.full((4, 9), np.nan)
-    parts = dict.fromkeys(("busy", "data", "collection", "host"), nothing)
-    operators = [[uses(elements, us=120) if rank == LATE_RANK else uses()] for rank in range(4)]
-    table = OwnTime(
-        np.zeros(4, np.int64), nothing + 1, parts, nothing, parts, nothing, nothing, unsaid, unsaid,
-        operators=operators, on_host=True,
-    )  # fmt: skip
-    no_replay: Any = None
-    assert [(one.rank, one.by) for one in find_candidates(no_replay, table)] == [(rank, "work") for rank in suspected]
-
-
 SHAPE = JobShape(dp=8, layers=3)
 
 
@@ -200,9 +186,7 @@ def test_operators_of_one_iteration_more_are_no_more_work() -> None:
     replay = Replay(match(operations))
     table = tabulate(replay, find_roles(replay.matched, replay.strays))
     assert [one.count for (one,) in table.operators] == [80] * SHAPE.ranks
-    work = compare_operators(table, 3)
-    assert work is not None
-    assert (work.extra, work.extra_ns) == ([], 0)
+    assert compare_operators(table, 3) is not None
 
 
 def counted(calls: int) -> OperatorUse:
