@@ -166,7 +166,7 @@ class DirectoryStore:
             try:
                 return PartWriter(part, folder)
             except FileNotFoundError:
-                raise GrantRefused("this upload was completed or aborted; ask for a new grant") from None
+                raise GrantRefused("this upload was completed or aborted; ask for a new pre-signed URL") from None
 
     def complete_upload(self, key: str, upload_id: str, parts: Sequence[UploadPart], etags: Sequence[str]) -> None:
         """Joins the parts into the object, reading each again for its checksum; repeating it is no error."""

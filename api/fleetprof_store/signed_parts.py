@@ -60,11 +60,11 @@ class PartSigner:
             expires_s = int(query["expires"])
             signature = query["signature"]
         except (KeyError, ValueError):
-            raise GrantRefused("this is not the URL of a grant") from None
+            raise GrantRefused("this is no pre-signed URL of ours") from None
         if not hmac.compare_digest(self._sign(part, expires_s).encode(), signature.encode()):
             raise GrantRefused("the signature does not belong to this URL")
         if now_unix_ns >= expires_s * 1_000_000_000:
-            raise GrantRefused("this grant has expired; ask for a new one")
+            raise GrantRefused("this pre-signed URL has expired; ask for a new one")
         return part
 
     def _sign(self, part: SignedPart, expires_s: int) -> str:

@@ -58,12 +58,14 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     """The settings. Ends the process with exit code 2 and a message when they are wrong, as argparse does."""
     parser = SettingsParser(
         "fleetprof-sidecar",
-        "Captures traces of the PyTorch trainers that share a socket directory with it.",
+        "Captures traces of the PyTorch training processes that share a socket directory with it.",
         environment,
         exit_codes="0 ended as asked (SIGTERM, SIGINT); 2 wrong settings; 3 the socket directory or spool is unusable "
         "or taken by another sidecar; 1 an error of its own",
     )
-    parser.setting("directory", required=True, metavar="DIR", help="the socket directory shared with the trainers")
+    parser.setting(
+        "directory", required=True, metavar="DIR", help="the socket directory shared with the training processes"
+    )
     parser.setting("agent-directory", metavar="DIR", help="where the agent is put; default: agent/ in --directory")
     parser.setting("spool", required=True, metavar="DIR", help="private directory for finished traces and the journal")
     parser.setting("state", metavar="DIR", help="local mode's state directory, which tells where the hub is")
@@ -86,7 +88,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.
     parser.setting("labels-file", metavar="FILE", help="labels of the pod as Kubernetes' downward API writes them")
     parser.switch("ends-with-pod", help="the spool goes with this process: say what is lost with it")
     parser.switch(
-        "command-launches", help="the trainers' container, which we cannot see into, runs torchrun or its like"
+        "command-launches", help="the training container, which we cannot see into, runs torchrun or its like"
     )
     parser.setting("spool-limit-bytes", default=4 << 30, type=int, help="most bytes of finished traces on disk")
     parser.setting(

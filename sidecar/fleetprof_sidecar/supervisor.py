@@ -92,7 +92,7 @@ class Supervisor:
             self._pause.reset()
         self._start_again_at = self._started_at + self._pause.next_s()
         if not self._is_ending:
-            log.warning("the sidecar %s; the trainers are not affected", how)
+            log.warning("the sidecar %s; the training processes are not affected", how)
         if self._directory is not None:
             with suppress(OSError):
                 self._directory.close()

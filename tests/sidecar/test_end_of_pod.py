@@ -19,7 +19,7 @@ TERMS = Terms(capture_id="c", process_id="p", rank=0, give_up_unix_ns=10**12)
     [
         (RankState.ASKED, 0, "its trace was not complete"),
         (RankState.STARTED, 0, "its trace was not complete"),
-        (RankState.WRITTEN, 5, "was not stored in time"),
+        (RankState.WRITTEN, 5, "was not uploaded in time"),
     ],
 )
 def test_a_capture_that_is_not_done_is_lost_with_the_pod(state: RankState, written_unix_ns: int, words: str) -> None:
@@ -61,4 +61,4 @@ async def test_the_hub_hears_what_is_lost_and_the_pods_labels(
     assert await sidecar.leave() == 0
     last = hub.last("cap-1")
     assert (hub_pb2.RankState.Name(last.state), last.reason) == ("FAILED", "PodEnded")
-    assert "was not stored in time" in last.message
+    assert "was not uploaded in time" in last.message

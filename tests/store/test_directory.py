@@ -228,7 +228,7 @@ def test_the_server_says_what_is_wrong(served_directory: DirectoryStore, http: u
     def chunks() -> object:
         yield b"trace"
 
-    assert _request(http, "PUT", bare, b"trace") == (403, "this is not the URL of a grant\n")
+    assert _request(http, "PUT", bare, b"trace") == (403, "this is no pre-signed URL of ours\n")
     assert _request(http, "PUT", url[:-1] + ("0" if url[-1] != "0" else "1"), b"trace")[0] == 403
     assert _request(http, "PUT", url, chunks()) == (411, "Content-Length is required\n")
     assert _request(http, "PUT", url, b"trac") == (400, "Content-Length is 4, 5 bytes were granted\n")
@@ -242,7 +242,7 @@ def test_the_server_says_what_is_wrong(served_directory: DirectoryStore, http: u
     served_directory.abort_upload(KEY, grant.upload_id)
     assert _request(http, "PUT", url, b"trace") == (
         403,
-        "this upload was completed or aborted; ask for a new grant\n",
+        "this upload was completed or aborted; ask for a new pre-signed URL\n",
     )
 
 

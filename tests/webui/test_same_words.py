@@ -42,7 +42,8 @@ VERDICTS = {
     ),
     "undecided": (
         found(Unsure(MAYBE), Stragglers(verdict="undecided", candidate=MAYBE, order=[LOADING], smallest_gain=0.2)),
-        "Cannot tell yet: rank 2 may cost 8.0 % [-1.0 %, 17.0 %] of each iteration; about 40 iterations would decide",
+        "Cannot tell yet: the potential saving of rank 2 is 8.0 % [-1.0 %, 17.0 %] of each iteration; about 40 "
+        "iterations would decide",
     ),
     "undecided, without a candidate": (
         found(TooNoisy(10), Stragglers(verdict="undecided", order=[LOADING], smallest_gain=0.8)),

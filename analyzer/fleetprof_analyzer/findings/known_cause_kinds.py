@@ -194,7 +194,7 @@ KINDS: Final = (
         name="checkpoint",
         evidence=(
             "iterations in which samples show `torch.save`, `torch.distributed.checkpoint` or safetensors at work, and "
-            "those that are longer by half as much in the same silence, with no other function in it: what these take "
+            "those that are longer by half as much in the same host gap, with no other function in it: what these take "
             "longer than the others"
         ),
         least_permille=30,

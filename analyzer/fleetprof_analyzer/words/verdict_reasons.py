@@ -72,13 +72,16 @@ def say_reason(reason: Reason) -> str:
         case Disputed(rank, gain, has_operators):
             option = "Python's calls (Stacks)" if has_operators else "the host's operators (ProfilerActivity.CPU)"
             return (
-                f"rank {rank} may cost {_percent(gain)} of each iteration: its device has gaps, and the trace does not "
-                f"say whether its host worked or waited in them; a recording of {option} would tell"
+                f"the potential saving of rank {rank} may be {_percent(gain)} of each iteration: its device has gaps, "
+                f"and the trace does not say whether its host worked or waited in them; a recording of {option} "
+                "would tell"
             )
         case Unfaithful(fidelity):
             longer = "longer" if fidelity > 1 else "shorter"
             off = _percent(abs(fidelity - 1))
-            return f"the window replayed from the traces is {off} {longer} than it was, and nothing found costs as much"
+            return (
+                f"the window replayed from the traces is {off} {longer} than it was, and nothing found explains as much"
+            )
         case UnsureTurns(needed):
             return f"the ranks may pause in turns; {say_iterations(needed)}"
         case TooNoisy(iterations):
@@ -134,7 +137,7 @@ def _say_slow_links(links: SlowLinks) -> str:
 
 def _say_unsure(one: Undecided) -> str:
     """The ranks that may be late, the interval of each, and what would decide it."""
-    return f"rank {one.rank} may cost {say_cost(one)}; {say_iterations(one.iterations_needed)}"
+    return f"the potential saving of rank {one.rank} is {say_cost(one)}; {say_iterations(one.iterations_needed)}"
 
 
 def say_cost(one: Undecided) -> str:

@@ -22,9 +22,7 @@ class Box(msgspec.Struct, kw_only=True, frozen=True):
     q3: int
     high_whisker: Annotated[int, Meta(description="largest value that is at most q3 + 1.5 (q3 - q1)")]
     max: int
-    outside: Annotated[
-        list[int], Meta(description="ranks beyond the whiskers, the farthest from the median first, at most 32")
-    ] = []
+    outside: Annotated[list[int], Meta(description="outliers, the farthest from the median first, at most 32")] = []
     outside_count: Annotated[int, Meta(description="how many there are", ge=0)] = 0
 
 

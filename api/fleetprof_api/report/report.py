@@ -293,14 +293,14 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     # Before the ranks, which may be megabytes: the hub reads no further.
     start: StartSkew = msgspec.field(default_factory=StartSkew)
     whole_traces: Annotated[
-        list[int], Meta(description="ranks whose whole trace is most worth a look; what `traces: Auto` stores")
+        list[int], Meta(description="ranks whose whole trace to open first; what `traces: Auto` stores")
     ] = []
     ranks: list[Rank] = []
     capture_cost: CaptureCost | None = None
     stragglers: Stragglers | None = None
     ledger: list[LedgerEntry] = []
     hosts: list[HostSeries] = []
-    findings: Annotated[list[Finding], Meta(description="what is worth doing, the largest gain first")] = []
+    findings: Annotated[list[Finding], Meta(description="what to do, the largest potential saving first")] = []
     kernels: list[KernelStatistics] = []
     kernel_outliers: list[KernelOutlier] = []
     communication: list[CommunicationStatistics] = []

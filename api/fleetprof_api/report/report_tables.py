@@ -159,7 +159,7 @@ class Silence(msgspec.Struct, kw_only=True, frozen=True):
 
     after: Annotated[str, Meta(description="operator or mark that ended last before it; empty: none")]
     before: Annotated[str, Meta(description="operator or mark that begins first behind it; empty: none")]
-    time_ns: Annotated[int, Meta(description="time of these silences over all iterations", ge=0)]
+    time_ns: Annotated[int, Meta(description="time of these host gaps over all iterations", ge=0)]
     count: Annotated[int, Meta(ge=0)]
     place: Annotated[PlaceInCode | None, Meta(description="where most of it was; null: not sampled")] = None
 

@@ -89,7 +89,9 @@ class Headline(StatusPart):
         description="Share of the window in communication that no computation hides, in permille.",
     )
     straggler: str | None = Field(default=None, max_length=128, description="The rank that holds the others back.")
-    top_finding: str | None = Field(default=None, max_length=512, description="The finding that is worth the most.")
+    top_finding: str | None = Field(
+        default=None, max_length=512, description="The finding with the largest potential saving."
+    )
 
 
 class Status(StatusPart):

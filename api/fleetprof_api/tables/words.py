@@ -8,7 +8,7 @@ from typing import Final
 WORDS: Final[dict[str, str]] = {
     # By name of the field, or of the column where that is another.
     "advice": "what to try",
-    "armed_unix_ns": "when orders were with the trainers; 0: never",
+    "armed_unix_ns": "when orders were with the training processes; 0: never",
     "asked_duration_ns": "length of the window that was asked for",
     "asked_first_step": "optimizer step that the window should begin with",
     "asked_iterations": "iterations that were asked for",
@@ -63,7 +63,7 @@ WORDS: Final[dict[str, str]] = {
     "outcome": "how the request ended; docs/reasons.md",
     "p90_ns": "90th percentile, to 1.6 %",
     "p99_ns": "99th percentile, to 1.6 %",
-    "pid": "process number on its machine, as the trainer sees it",
+    "pid": "process number on its machine, as the training process sees it",
     "pod_name": "pod of the rank",
     "pod_uid": "uid of that pod",
     "process_id": "the rank's process, within its sidecar",

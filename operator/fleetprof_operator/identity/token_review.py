@@ -90,7 +90,7 @@ class TokenReviews:
             return await self._beforehand.authenticate(token) is not None
         except CannotAuthenticate as problem:
             if not self._keyless:
-                log.warning("tokens are reviewed without a look beforehand: %s", problem)
+                log.warning("tokens are reviewed without a check beforehand: %s", problem)
             self._keyless = True
             return True
 

@@ -73,7 +73,7 @@ def _read_finding(findings: list[Finding]) -> Json:
     if not findings:
         return {}
     first = findings[0]
-    return {"topFinding": f"{first.message}: up to {first.gain_permille / 10:.1f} % of the time"[:_FINDING]}
+    return {"topFinding": f"{first.message}: potential saving {first.gain_permille / 10:.1f} % of the time"[:_FINDING]}
 
 
 def _permille(part: int, whole: int) -> int:

@@ -15,7 +15,7 @@ def end_delivered(capture: ProcessCapture, at: int) -> Transition:
     """The store holds what was asked for. A trace that may still be asked for stays in the spool."""
     note = f"the rank's samples are missing: {capture.samples_note}" if capture.samples_note else ""
     if capture.trace_stored and capture.summary_note:
-        note = f"its whole trace was stored, for no summary could be made: {capture.summary_note}"
+        note = f"its whole trace was uploaded, for no summary could be made: {capture.summary_note}"
     delivered_capture = msgspec.structs.replace(capture, state=RankState.UPLOADED, uploaded_unix_ns=at, message=note)
     return delivered_capture, [Effect.REPORT] if delivered_capture.keeps_trace else [Effect.REPORT, Effect.DISCARD]
 

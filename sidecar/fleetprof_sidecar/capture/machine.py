@@ -94,7 +94,7 @@ def advance(capture: ProcessCapture, event: Event) -> Transition:
         return capture, _clean_up(capture, event)
     match event:
         case PodEnded(at):
-            cause = "the trace was not stored in time" if capture.written_unix_ns else "its trace was not complete"
+            cause = "the trace was not uploaded in time" if capture.written_unix_ns else "its trace was not complete"
             return end_failed(capture, Reason.POD_ENDED, f"lost: the pod ended, and {cause}", at)
         case OrderRejected(reason, message, at):
             if capture.state == RankState.ASKED:

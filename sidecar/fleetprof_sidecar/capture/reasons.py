@@ -63,8 +63,8 @@ def explain_missing_file(capture: ProcessCapture, tick: Tick) -> tuple[Reason, s
             f"the trace was begun and dropped: the job's own torch.profiler takes precedence; {_FIND_A_GAP}"
         )
     return Reason.CANNOT_WRITE, (
-        "traced, but no file appeared: KINETO_ONDEMAND_TRACE_DIR must name the traces directory, and the trainer must "
-        f"be able to write there{hint}"
+        "traced, but no file appeared: KINETO_ONDEMAND_TRACE_DIR must name the traces directory, and the training "
+        f"process must be able to write there{hint}"
     )
 
 

@@ -129,7 +129,7 @@ class CaptureController:
                     await self._held.wait_for_change()
         except TimeoutError:
             kept = "they are lost with the pod" if ends_with_pod else "the spool keeps them for the next start"
-            log.warning("stopped before every trace was stored; %s", kept)
+            log.warning("stopped before every trace was uploaded; %s", kept)
         if ends_with_pod:
             for key in self._held:
                 self._held.apply(key, PodEnded(self._clock()))

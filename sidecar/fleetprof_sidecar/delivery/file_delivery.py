@@ -81,7 +81,7 @@ class FileDelivery:
                 if grant is None:
                     continue
                 if grant.refusal:
-                    self.last_problem = f"the hub grants no upload: {grant.refusal[:300]}"
+                    self.last_problem = f"the hub signs no upload: {grant.refusal[:300]}"
                     await self._pause(grant.retry_after_ns, pause)
                     continue
                 try:

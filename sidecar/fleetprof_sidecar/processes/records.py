@@ -203,14 +203,14 @@ class ProcessRecord:
         """Raises OrderRefused when it may not be given an order; see ProcessTable.place_order."""
         name, role = self.process_id, self.verdict.role
         if role is Role.LAUNCHER:
-            raise OrderRefused("Launcher", f"process {name} starts other trainers; it is never traced")
+            raise OrderRefused("Launcher", f"process {name} starts other training processes; it is never traced")
         if role is Role.WORKER:
-            raise OrderRefused("Worker", f"process {name} works for a trainer; it is never traced")
+            raise OrderRefused("Worker", f"process {name} works for a training process; it is never traced")
         if not self.verdict.candidate:
             raise OrderRefused(
                 "NotChosen",
-                f"nothing shows yet that process {name} is a trainer and not a launcher or a data-loader worker; load "
-                "the agent in it, or try again when it has been here for 10 s",
+                f"nothing shows yet that process {name} is a training process and not a launcher or a data-loader "
+                "worker; load the agent in it, or try again when it has been here for 10 s",
             )
         if role is Role.UNKNOWN and not chosen:
             raise OrderRefused("NotChosen", f"the role of process {name} is unknown; choose it explicitly")

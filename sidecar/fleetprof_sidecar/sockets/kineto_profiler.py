@@ -45,4 +45,4 @@ class KinetoProfiler:
         if pid <= 0 or status.st_mtime_ns < since_unix_ns:
             return ""
         setting = f"KINETO_ONDEMAND_TRACE_DIR={traces}"
-        return f"{path} is there: Kineto refused the traces directory; set {setting} in the trainer"
+        return f"{path} is there: Kineto refused the traces directory; set {setting} in the training process"

@@ -34,7 +34,7 @@ def test_a_regression_is_said_with_its_size_and_where_it_is() -> None:
     assert rows["idle"].endswith("]")
     assert "10 × 7.0" in next(line for line in lines if line.endswith("more               gemm"))
     assert "  before: nobody" in lines
-    assert "  after: the others wait for rank 2 (host code), which costs 20.0 % of an iteration" in lines
+    assert "  after: the others wait for rank 2 (host code), potential saving 20.0 % of an iteration" in lines
 
 
 def test_noise_is_never_worded_as_a_change() -> None:

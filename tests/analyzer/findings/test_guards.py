@@ -206,7 +206,7 @@ CASES: dict[str, Case] = {
     GROWING_MEMORY.place: Case(growing, "memory of the training process grows by 4.00 MiB an iteration"),
     EXPOSED_COPIES.place: Case(lambda permille: job(exposed_memory=permille), "nothing hides copies"),
     WAITS_ON_DEVICE.place: Case(
-        late_on_device, "waits for its device, which does not begin work that is launched", "its host code"
+        late_on_device, "wait for its device, which does not begin work that is launched", "its host code"
     ),
     HELD_UP.place: Case(lambda permille: held_up(permille), "What to try for rank 0"),
     LONG_ITERATIONS.place: Case(long_ones, "1 of 10 iterations takes"),
@@ -266,8 +266,8 @@ CASES: dict[str, Case] = {
     TINY_LAUNCHES.place: Case(
         lambda permille: job(report={"module_tree": tiny(permille)}), "Net.embed runs in 1,000 launches of "
     ),
-    guards.PROVEN_CAUSE.place: Case(proven, "Up to 25.0 % of each iteration can be won"),
-    guards.MORE_ELSEWHERE.place: Case(lambda permille: held_up(100, permille // 10), "can be won elsewhere"),
+    guards.PROVEN_CAUSE.place: Case(proven, "Potential saving: 25.0 % of each iteration"),
+    guards.MORE_ELSEWHERE.place: Case(lambda permille: held_up(100, permille // 10), "Potential saving elsewhere"),
 }  # fmt: skip
 
 

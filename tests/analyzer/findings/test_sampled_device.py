@@ -41,17 +41,17 @@ LIMITED_ALL = dict.fromkeys(range(8), LIMITED)
 SAMPLED: dict[str, tuple[Report, str, str]] = {
     "lower by its late iterations": (
         sampled({5: GPU}, msgspec.structs.replace(SLOW, cause="throttling", evidence=[MEGAHERTZ])),
-        "its GPU, which runs at 0.74 times the clock of its peers;",
+        "its GPU, which runs at 0.74 times the clock of its peers.",
         DRAIN,
     ),
     "lower by all samples, for power": (
         sampled({5: LIMITED, 0: GPU}, worst_gpu=WORST),
-        "its GPU, which runs at 0.74 times the clock of its peers, throttled by power;",
+        "its GPU, which runs at 0.74 times the clock of its peers, throttled by power.",
         DRAIN,
     ),
     "throttled, its clock not known": (
         sampled({5: {"throttled_by_hw_thermal": [100.0]}, 0: {"power": [600.0]}}),
-        "its GPU, which is throttled by hw thermal, more than its peers;",
+        "its GPU, which is throttled by hw thermal, more than its peers.",
         DRAIN,
     ),
     "all at their power limit": (sampled(LIMITED_ALL), SLOWER, "run rank 5 on another GPU"),
@@ -61,7 +61,7 @@ SAMPLED: dict[str, tuple[Report, str, str]] = {
         SLOWER,
         "run rank 5 on another GPU",
     ),
-    "late by its loader": (sampled({2: LIMITED}, LOADING), "waits for its data loading", "look at what train.py:41"),
+    "late by its loader": (sampled({2: LIMITED}, LOADING), "wait for its data loading", "look at what train.py:41"),
 }
 
 

@@ -94,8 +94,8 @@ def test_slowdown_stall_and_residue_are_what_was_planted() -> None:
     ("interval", "says"),
     [
         (None, "too few iterations to tell"),
-        ((0.01, 0.05), "the job is slower since"),
-        ((-0.05, -0.01), "the job is faster since"),
+        ((0.01, 0.05), "iterations take longer than before"),
+        ((-0.05, -0.01), "iterations take less time than before"),
         ((-0.02, 0.015), "none"),
         ((-0.1, 0.06), "cannot be told from noise; about 500 iterations afterwards would tell"),
         ((-0.01, 0.03), "cannot be told from noise; about 45 iterations afterwards would tell"),

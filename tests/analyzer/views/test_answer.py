@@ -56,41 +56,44 @@ MAYBE = Undecided(rank=2, gain=0.08, gain_low=-0.01, gain_high=0.17, iterations=
 ANSWERS = {
     "a late rank, with its line": (
         job(late(LOADING)),
-        "Rank 2 holds the job up: 31.0 % of each iteration waits for its data loading (train.py:41 read_batch); "
-        "with it as fast as the others, an iteration would take 310 ms on average instead of 450 ms.",
+        "Rank 2 holds the job up: the others wait for its data loading (train.py:41 read_batch). Potential saving: "
+        "31.0 % of each iteration, which would take 310 ms on average instead of 450 ms with it as fast as the "
+        "others.",
     ),
     "a late rank of two, in a rough replay": (
         job(late(msgspec.structs.replace(SLOW, peers=1), approximate=True)),
-        "Rank 5 holds the job up (the slower of two): 31.0 % of each iteration waits for its GPU, which is "
-        "slower than the others; with it as fast as the others, an iteration would take about 310 ms on average "
-        "instead of 450 ms.",
+        "Rank 5 holds the job up (the slower of two): the others wait for its GPU, which is slower than the others. "
+        "Potential saving: 31.0 % of each iteration, which would take about 310 ms on average instead of 450 ms with"
+        " it as fast as the others.",
     ),
     "a late rank, and more to be won elsewhere": (
         job(late(LOADING), findings=[ALL_LOAD, LATE]),
-        "Rank 2 holds the job up: 31.0 % of each iteration waits for its data loading (train.py:41 read_batch); "
-        "with it as fast as the others, an iteration would take 310 ms on average instead of 450 ms. Up to 46.0 % can "
-        "be won elsewhere: the training threads of all ranks wait for the next batch (train.py:41 read_batch).",
+        "Rank 2 holds the job up: the others wait for its data loading (train.py:41 read_batch). Potential saving: "
+        "31.0 % of each iteration, which would take 310 ms on average instead of 450 ms with it as fast as the "
+        "others. Potential saving elsewhere: 46.0 %. The training threads of all ranks wait for the next batch "
+        "(train.py:41 read_batch).",
     ),
     "a late rank, and less elsewhere": (
         job(late(LOADING), findings=[LATE, ALL_LOAD]),
-        "Rank 2 holds the job up: 31.0 % of each iteration waits for its data loading (train.py:41 read_batch); "
-        "with it as fast as the others, an iteration would take 310 ms on average instead of 450 ms.",
+        "Rank 2 holds the job up: the others wait for its data loading (train.py:41 read_batch). Potential saving: "
+        "31.0 % of each iteration, which would take 310 ms on average instead of 450 ms with it as fast as the "
+        "others.",
     ),
     "two late ranks": (
         job(late(LOADING, SLOW)),
-        "Ranks 2 and 5 hold the job up: 31.0 % of each iteration waits for them, most for rank 2's data loading "
-        "(train.py:41 read_batch); with them as fast as the others, an iteration would take 310 ms on average instead "
-        "of 450 ms.",
+        "Ranks 2 and 5 hold the job up: the others wait for them, most for rank 2's data loading (train.py:41 "
+        "read_batch). Potential saving: 31.0 % of each iteration, which would take 310 ms on average instead of 450 "
+        "ms with them as fast as the others.",
     ),
     "a heavy stage": (
         job(Stragglers(verdict="heavy_stage", ranks=[SLOW, LOADING], gain=0.2)),
-        "The pipeline stage of ranks 5 and 2 holds the job up: 20.0 % of each iteration waits for it; with even "
-        "stages, an iteration would take 360 ms on average instead of 450 ms.",
+        "The pipeline stage of ranks 5 and 2 holds the job up: the others wait for it. Potential saving: 20.0 % of "
+        "each iteration, which would take 360 ms on average instead of 450 ms with even stages.",
     ),
     "a stage whose host is slow": (
         job(Stragglers(verdict="heavy_stage", ranks=[msgspec.structs.replace(SLOW, cause="host")], gain=0.2)),
-        "The pipeline stage of rank 5 holds the job up: 20.0 % of each iteration waits for its host code; with it as "
-        "fast as the others, an iteration would take 360 ms on average instead of 450 ms.",
+        "The pipeline stage of rank 5 holds the job up: the others wait for its host code. Potential saving: 20.0 % "
+        "of each iteration, which would take 360 ms on average instead of 450 ms with it as fast as the others.",
     ),
     "nobody to compare with": (
         job(Stragglers(verdict="nobody", reason="no rank stands out, but …", iterations=[1, 2, 3])),
@@ -98,30 +101,30 @@ ANSWERS = {
     ),
     "a slow link": (
         job(Stragglers(verdict="slow_link", reason="transfers of 2 groups are slow", gain=0.2)),
-        "A slow link holds the job up: transfers of 2 groups are slow; without that, an iteration would take 360 ms "
-        "on average instead of 450 ms.",
+        "A slow link holds the job up: transfers of 2 groups are slow. Potential saving: 20.0 % of each iteration, "
+        "which would take 360 ms on average instead of 450 ms.",
     ),
     "ranks that are slow in turns": (
         job(Stragglers(verdict="moving_imbalance", reason="the ranks are slow in turns", gain=0.2)),
-        "No single rank stands out, but the ranks are slow in turns: 20.0 % of each iteration is lost to it; "
-        "without that, an iteration would take 360 ms on average instead of 450 ms.",
+        "No single rank stands out, but the ranks are slow in turns. Potential saving: 20.0 % of each iteration, "
+        "which would take 360 ms on average instead of 450 ms.",
     ),
     "noise that hides a candidate": (
         job(Stragglers(verdict="undecided", reason="…", candidate=MAYBE)),
-        "Cannot tell yet whether rank 2 is late: it may cost 8.0 % [-1.0 %, 17.0 %] of each iteration; about 40 "
-        f"iterations would decide. {IDLE_GPU}",
+        "Cannot tell yet whether rank 2 is late: its potential saving is 8.0 % [-1.0 %, 17.0 %] of each "
+        f"iteration; about 40 iterations would decide. {IDLE_GPU}",
     ),
     "noise wider than an iteration": (
         job(Stragglers(verdict="undecided", reason="…", candidate=msgspec.structs.replace(
             MAYBE, gain_low=-3.9, gain_high=4.5, iterations_needed=900))),
-        "Cannot tell yet whether rank 2 is late: it may cost anything from nothing to all of each iteration; more "
-        f"than the 100 iterations of the longest capture would be needed to decide. {IDLE_GPU}",
+        "Cannot tell yet whether rank 2 is late: its potential saving is anything from nothing to all of each "
+        f"iteration; more than the 100 iterations of the longest capture would be needed to decide. {IDLE_GPU}",
     ),
     "noise that hides everything": (
         job(Stragglers(verdict="undecided", smallest_gain=0.8, reason=say_reason(TooNoisy(3)),
                        iterations=[1, 2, 3])),
-        f"{IDLE_GPU} Cannot tell yet whether a rank is late: these 3 iterations are too few or too noisy; a rank that "
-        "costs less than 80.0 % of an iteration may not show in 3 iterations.",
+        f"{IDLE_GPU} Cannot tell yet whether a rank is late: these 3 iterations are too few or too noisy; a rank "
+        "with a potential saving below 80.0 % of an iteration may not show in 3 iterations.",
     ),
     "nobody late, the GPU idle": (job(NOBODY), f"{NONE_LATE} {IDLE_GPU}"),
     "nobody late, ranks missing": (
@@ -133,9 +136,9 @@ ANSWERS = {
     ),
     "a late rank in a partial capture": (
         job(late(LOADING), ledger=ASKED),
-        "Rank 2 holds the job up: 31.0 % of each iteration waits for its data loading (train.py:41 read_batch); "
-        "with it as fast as the others, an iteration would take 310 ms on average instead of 450 ms. Only 4 of 6 ranks "
-        "were captured, so nobody can see whether ranks 4 and 5 are late.",
+        "Rank 2 holds the job up: the others wait for its data loading (train.py:41 read_batch). Potential saving: "
+        "31.0 % of each iteration, which would take 310 ms on average instead of 450 ms with it as fast as the "
+        "others. Only 4 of 6 ranks were captured, so nobody can see whether ranks 4 and 5 are late.",
     ),
     "one rank, busy": (
         job(time_ns=BUSY, ranks=1, kernels=[GEMM]),
@@ -150,8 +153,8 @@ ANSWERS = {
     "no GPU": (
         job(NOBODY, EXPOSED, kind="cpu", idle_ns=None),
         f"{NONE_LATE} "
-        "40.0 % of the ranks' time goes to collectives, the wait for other ranks included; of an "
-        "iteration, 56.0 % is backward and 31.0 % is the host between stages (between Optimizer.step#SGD.step "
+        "40.0 % of the ranks' time goes to collectives and to waiting for other ranks in them; "
+        "of an iteration, 56.0 % is backward and 31.0 % is the host between stages (between Optimizer.step#SGD.step "
         "and aten::randn, train.py:41 read_batch).",
     ),
     "no GPU, and silences here and there": (
@@ -162,19 +165,20 @@ ANSWERS = {
         job(NOBODY, EXPOSED, kind="cpu", idle_ns=None, findings=[ALL_LOAD], stages=LOADED),
         f"{NONE_LATE} "
         "Of an iteration, 46.0 % is data loading (train.py:41 read_batch) and 44.0 % is backward; "
-        "40.0 % of the ranks' time goes to collectives, the wait for other ranks included.",
+        "40.0 % of the ranks' time goes to collectives and to waiting for other ranks in them.",
     ),
     "ranks in turns, and more to be won by all": (
         job(Stragglers(verdict="moving_imbalance", cause="data_loading", gain=0.2), findings=[ALL_LOAD, LATE]),
-        "The training threads of all ranks wait for the next batch (train.py:41 read_batch): up to 46.0 % can be won "
-        "there. No single rank stands out, but the ranks are slow in turns, because now one rank's batch is late "
-        "and now another's: 20.0 % of each iteration is lost to it; without that, an iteration would take 360 ms "
-        "on average instead of 450 ms.",
+        "The training threads of all ranks wait for the next batch (train.py:41 read_batch). Potential saving there:"
+        " 46.0 %. No single rank stands out, but the ranks are slow in turns, because now one rank's batch is late "
+        "and now another's. Potential saving: 20.0 % of each iteration, which would take 360 ms on average instead "
+        "of 450 ms.",
     ),
     "hosts that are far ahead of their devices": (
         job(late(SLOW), msgspec.structs.replace(GPU, span=10 * 900 * MS)),
-        "Rank 5 holds the job up: 31.0 % of each iteration waits for its GPU, which is slower than the others; with "
-        "it as fast as the others, an iteration would take 621 ms on average instead of 900 ms.",
+        "Rank 5 holds the job up: the others wait for its GPU, which is slower than the others. Potential saving: "
+        "31.0 % of each iteration, which would take 621 ms on average instead of 900 ms with it as fast as the "
+        "others.",
     ),
     "no GPU, and too few cores": (
         job(NOBODY, BUSY, kind="cpu", idle_ns=None, stages=LOADED, findings=[Finding(
@@ -318,4 +322,4 @@ def test_a_gain_is_that_of_the_mean_iteration(lengths_ms: list[int], gain: float
     iterations = [Iteration(index=at, start_ns=0, duration_ns=length * MS) for at, length in enumerate(lengths_ms)]
     ranks = [msgspec.structs.replace(rank, iterations=iterations) for rank in report.ranks]
     sentence = give_answer(msgspec.structs.replace(report, ranks=ranks)).sentence
-    assert sentence.endswith(f"an iteration would take {then} on average instead of {now}.")
+    assert f"which would take {then} on average instead of {now} with it" in sentence

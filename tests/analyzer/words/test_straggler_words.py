@@ -39,7 +39,8 @@ UNSURE = Undecided(rank=3, gain=0.04, gain_low=-0.01, gain_high=0.09, iterations
     (Nobody([], alone=True), "no rank stands out, but no two do the same work, so that a late host may not show"),
     (HeavyStage([4, 5], 0.31), "the pipeline stage of ranks 4 and 5 has 31 % more to do than the other stages"),
     (Moving("data_loading"), "each iteration waits for another rank's batch; no rank is late by itself"),
-    (Unsure(UNSURE), "rank 3 may cost 4.0 % [-1.0 %, 9.0 %] of each iteration; about 35 iterations would decide"),
+    (Unsure(UNSURE), "the potential saving of rank 3 is 4.0 % [-1.0 %, 9.0 %] of each iteration; about 35 iterations "
+     "would decide"),
     (TooFewIterations(0, 3), "no iterations are in all of the traces, and a verdict takes 3: capture more"),
     (TooNoisy(20), "these 20 iterations are too few or too noisy"),
     (UnsureTurns(13), "the ranks may pause in turns; about 13 iterations would decide"),

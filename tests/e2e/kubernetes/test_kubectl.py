@@ -59,7 +59,7 @@ def test_one_command_captures_all_ranks_and_others_fetch_what_it_stored(
     assert result.returncode == 0, result.stderr
     request = json.loads(result.stdout)
     assert request["status"]["ranks"] == {"targeted": 4, "armed": 4, "captured": 4, "uploaded": 4, "failed": 0}
-    assert "4 of 4 ranks stored: Complete" in result.stderr
+    assert "4 of 4 ranks uploaded: Complete" in result.stderr
 
     name = request["metadata"]["name"]
     local = store.client().meta.endpoint_url

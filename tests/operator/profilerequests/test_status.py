@@ -253,7 +253,7 @@ def test_what_git_would_make_again_is_not_deleted(metadata: dict[str, object], i
         (b'{"stragglers": {"verdict": "not_judged", "reason": "one rank"}}', {}),
         (b'{"stragglers": {"verdict": "nobody", "reason": "nobody is late"}}', {"topFinding": "nobody is late"}),
         (b'{"findings": [{"kind": "python", "message": "the GPU waits for Python", "gain_permille": 97}]}',
-         {"topFinding": "the GPU waits for Python: up to 9.7 % of the time"}),
+         {"topFinding": "the GPU waits for Python: potential saving 9.7 % of the time"}),
         (b'{"stragglers": {"verdict": "straggler", "reason": "rank 3 is late", "ranks": ['
          b'{"rank": 3, "lateness_ns": 12500000, "cause": "data_loading", "gain": 0.125},'
          b'{"rank": 1, "lateness_ns": 1000000, "cause": "host", "gain": 0.01}]}}',

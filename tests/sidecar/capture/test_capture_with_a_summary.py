@@ -59,7 +59,7 @@ def test_a_rank_without_a_summary_says_why() -> None:
     failed, _ = play(NO_SUMMARY, SUMMARY)
     assert (failed.reason, failed.message) == (Reason.SUMMARY_FAILED, "no summary could be made: no memory")
     whole, _ = play([*NO_SUMMARY, c.TraceStored(53 * S), c.SamplesStored(54 * S)], AUTO)
-    assert whole.message == "its whole trace was stored, for no summary could be made: no memory"
+    assert whole.message == "its whole trace was uploaded, for no summary could be made: no memory"
 
 
 @pytest.mark.parametrize(

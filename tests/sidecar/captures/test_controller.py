@@ -201,7 +201,7 @@ async def test_a_trace_that_the_store_refuses_until_the_deadline_says_why(
         hub_pb2.HubMessage(cancel=hub_pb2.Cancel(capture_id="cap", reason=reason, message="it is over"))
     )
     assert (bench.last().state, bench.last().reason) == (hub_pb2.FAILED, reported)
-    assert bench.last().message == "it is over; the hub grants no upload: wrong credentials; the trace is discarded"
+    assert bench.last().message == "it is over; the hub signs no upload: wrong credentials; the trace is discarded"
 
 
 async def test_our_own_fault_in_one_capture_ends_only_that_one(

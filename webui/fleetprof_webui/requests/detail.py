@@ -199,5 +199,5 @@ def _next_step(request: Request, *, asks_for_stacks: bool) -> str:
     if asks_for_stacks:
         return ""
     if request.ranks.uploaded:
-        return "the traces are stored, and there is no report of them: see the message"
+        return "the traces are uploaded, and there is no report of them: see the message"
     return "no rank was captured: each line says why; docs/reasons.md says what to do"

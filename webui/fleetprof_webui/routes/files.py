@@ -1,7 +1,7 @@
 """Objects of a capture as they lie in the store: streamed, whole or in part.
 
 Guarantees: no more than a few pieces of a file are in memory at once; only names that the layout knows can be asked
-for; what a browser shows of a file can run nothing and reach nothing; a signed address is given only to whoever may
+for; what a browser shows of a file can run nothing and reach nothing; a pre-signed URL is given only to whoever may
 read the trace, for `SIGNED_FOR_S` at most, and is in no log.
 """
 
@@ -48,7 +48,7 @@ _TRACES: Final[dict[str, Any]] = {
     **_BYTES,
     "responses": {
         **_BYTES["responses"],
-        307: {"description": "A trace that the store hands out itself: a signed address, good for five minutes"},
+        307: {"description": "A trace that the store hands out itself: a pre-signed URL, good for five minutes"},
     },
 }
 Name = Annotated[str, Path(min_length=1, max_length=200)]

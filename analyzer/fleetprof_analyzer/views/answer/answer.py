@@ -19,7 +19,7 @@ from fleetprof_analyzer.findings.known_causes import OF_CAUSES
 from fleetprof_analyzer.views.answer import guards
 from fleetprof_analyzer.views.answer.lateness import say_lateness
 from fleetprof_analyzer.views.answer.time_spent import find_proven, say_time
-from fleetprof_analyzer.views.text import plain
+from fleetprof_analyzer.views.text import capital, plain
 from fleetprof_analyzer.views.words.causes_text import SilenceInWords, add_stages, find_silences
 from fleetprof_analyzer.views.words.code_words import name_place
 from fleetprof_analyzer.views.words.finding_words import say_briefly, say_finding
@@ -94,8 +94,10 @@ def _say_more(more: Finding | None, *, first: bool) -> tuple[str, str]:
     """(what to say before the verdict, what after it)."""
     if more is None:
         return "", ""
-    won, brief = f"p to {share(more.gain_permille, 1000)} can be won", say_briefly(more)
-    return (f"{brief[:1].upper()}{brief[1:]}: u{won} there.", "") if first else ("", f"U{won} elsewhere: {brief}.")
+    saving, brief = share(more.gain_permille, 1000), capital(say_briefly(more))
+    if first:
+        return f"{brief}. Potential saving there: {saving}.", ""
+    return "", f"Potential saving elsewhere: {saving}. {brief}."
 
 
 def say_missing(report: Report) -> str:

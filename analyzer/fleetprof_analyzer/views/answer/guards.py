@@ -18,7 +18,7 @@ MOST_OF_IDLE: Final = SentenceGuard(
     words="most of it (N %) because …", below="the largest part (N %) because …",
 )  # fmt: skip
 MOSTLY_SILENT: Final = SentenceGuard(
-    place="headline: where the host is silent", figure="the longest of ranks.stages.silences", whole="idle_ns.host",
+    place="headline: host gap", figure="the longest of ranks.stages.silences", whole="idle_ns.host",
     least_permille=500, words="mostly between … and …",
 )  # fmt: skip
 MOST_OF_COMMUNICATION: Final = SentenceGuard(
@@ -34,21 +34,21 @@ STAGE: Final = SentenceGuard(
     words="of an iteration, N % is backward",
 )  # fmt: skip
 SILENT_STAGE: Final = SentenceGuard(
-    place="headline without GPU: silence", figure="the longest of ranks.stages.silences",
+    place="headline without GPU: host gap", figure="the longest of ranks.stages.silences",
     whole="ranks.stages of the host", least_permille=500,
     words="of an iteration, N % is the host between stages (between … and …)",
 )  # fmt: skip
 LONG_SILENCE: Final = SentenceGuard(
-    place="evidence: silences", figure="ranks.stages.silences.time_ns", whole="all stages", least_permille=50,
+    place="evidence: host gaps", figure="ranks.stages.silences.time_ns", whole="all stages", least_permille=50,
     words="the host runs nothing for N ms in all between … and …",
 )  # fmt: skip
 PROVEN_CAUSE: Final = SentenceGuard(
-    place="headline: a proven cause", figure="its gain", whole="the first finding's gain", least_permille=500,
-    words="up to N % of each iteration can be won: … (a cause of ranks.causes)",
+    place="headline: a proven cause", figure="its potential saving", whole="that of the first finding",
+    least_permille=500, words="potential saving: N % of each iteration. … (a cause of ranks.causes)",
 )  # fmt: skip
 MORE_ELSEWHERE: Final = SentenceGuard(
-    place="headline: more elsewhere", figure="the first finding's gain", whole="the verdict's gain",
-    least_permille=1000, words="up to N % can be won elsewhere: …", more=True,
+    place="headline: more elsewhere", figure="the first finding's potential saving", whole="the verdict's",
+    least_permille=1000, words="potential saving elsewhere: N %. …", more=True,
 )  # fmt: skip
 
 HEADLINE: Final = (

@@ -1,4 +1,4 @@
-"""The ranks that hold the job up, in one sentence: their cause, their place in the code, what mending is worth.
+"""The ranks that hold the job up, in one sentence: their cause, their place in the code, the potential saving.
 
 Guarantees: pure; says no more than the verdict does; "" where the verdict names nothing that costs time.
 """
@@ -76,20 +76,23 @@ def say_lateness(report: Report, *, in_part: bool = False) -> str:
             why, how = ("it", "with even stages")
             if cause in _NO_WORK:
                 why, how = _WAITS_FOR[cause], "with it as fast as the others"
-            costs = f"{_costs(found.gain)} waits for {why}{_then(found, report, how)}"
-            return f"The pipeline stage of {who} holds the job up: {costs}."
+            return (
+                f"The pipeline stage of {who} holds the job up: the others wait for {why}.{_save(found, report, how)}"
+            )
         case "slow_link":
-            return f"A slow link holds the job up: {found.reason}{_then(found, report)}."
+            return f"A slow link holds the job up: {found.reason}.{_save(found, report)}"
         case "moving_imbalance":
             moving = _MOVES.get(found.cause or "", "")
             return (
-                f"{capital(say_nobody(found, 'no single rank'))}, but the ranks are slow in turns{moving}: "
-                f"{_costs(found.gain)} is lost to it{_then(found, report)}."
+                f"{capital(say_nobody(found, 'no single rank'))}, but the ranks are slow in turns{moving}."
+                f"{_save(found, report)}"
             )
         case "undecided" if found.candidate is not None:
             one = found.candidate
             needed = say_iterations(one.iterations_needed)
-            return f"Cannot tell yet whether rank {one.rank} is late: it may cost {say_cost(one)}; {needed}."
+            return (
+                f"Cannot tell yet whether rank {one.rank} is late: its potential saving is {say_cost(one)}; {needed}."
+            )
         case "nobody" if found.smallest_gain is None and found.reason:
             return f"{capital(found.reason)}."
         case "undecided":
@@ -116,13 +119,13 @@ def _say_stragglers(found: Stragglers, report: Report) -> str:
     if len(ranks) == 1:
         doubt = " (the slower of two)" if first.peers == 1 else ""
         return (
-            f"{capital(who)} holds the job up{doubt}: {_costs(found.gain)} waits for {why}{often}"
-            f"{_then(found, report, 'with it as fast as the others')}."
+            f"{capital(who)} holds the job up{doubt}: the others wait for {why}{often}."
+            f"{_save(found, report, 'with it as fast as the others')}"
         )
     of_first = why.replace("its ", f"rank {first.rank}'s ", 1) if why.startswith("its ") else f"rank {first.rank}"
     return (
-        f"{capital(who)} hold the job up: {_costs(found.gain)} waits for them, most for {of_first}{often}"
-        f"{_then(found, report, 'with them as fast as the others')}."
+        f"{capital(who)} hold the job up: the others wait for them, most for {of_first}{often}."
+        f"{_save(found, report, 'with them as fast as the others')}"
     )
 
 
@@ -136,30 +139,28 @@ def _say_hosts(found: Stragglers, report: Report) -> str:
     if len(found.hosts) == 1 and not rest:
         doubt = " (the slower of two)" if is_slower_of_two(found) else ""
         return (
-            f"{capital(who)} holds the job up{doubt}: {_costs(found.gain)} waits for {why}"
-            f"{_then(found, report, 'with it as fast as the others')}."
+            f"{capital(who)} holds the job up{doubt}: the others wait for {why}."
+            f"{_save(found, report, 'with it as fast as the others')}"
         )
     most = "" if why == "it" else f", on {first.name} for {why}"
     return (
-        f"{capital(who)} hold the job up: {_costs(found.gain)} waits for them{most}"
-        f"{_then(found, report, 'with them as fast as the others')}."
+        f"{capital(who)} hold the job up: the others wait for them{most}."
+        f"{_save(found, report, 'with them as fast as the others')}"
     )
 
 
-def _costs(gain: float) -> str:
-    return f"{percent(100 * gain)} of each iteration"
-
-
-def _then(found: Stragglers, report: Report, how: str = "without that") -> str:
-    """The mean iteration without the fault; nothing where none is known or nothing is to be won."""
+def _save(found: Stragglers, report: Report, how: str = "") -> str:
+    """The potential saving, with the mean iteration without the fault where iterations are known."""
+    saving = f" Potential saving: {percent(100 * found.gain)} of each iteration"
     durations = [iteration.duration_ns for rank in report.ranks for iteration in rank.iterations]
     if not durations or found.gain < _HIDDEN:
-        return ""
+        return f"{saving}."
     # The gain is a share of the window, so it is that of the mean: one iteration in four may hold all of it.
     now = max(mean(durations), _pace_of_devices(report))
     about = "about " if found.approximate else ""
     then = f"{about}{duration(round(now * (1 - found.gain)))}"
-    return f"; {how}, an iteration would take {then} on average instead of {duration(round(now))}"
+    how = how and f" {how}"
+    return f"{saving}, which would take {then} on average instead of {duration(round(now))}{how}."
 
 
 def _pace_of_devices(report: Report) -> float:

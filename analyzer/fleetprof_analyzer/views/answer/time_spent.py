@@ -15,7 +15,7 @@ from fleetprof_api.report.report import KindTotal, Rank, Report
 from fleetprof_analyzer.findings.cpu_contention import OF_CORES
 from fleetprof_analyzer.findings.known_causes import OF_CAUSES
 from fleetprof_analyzer.views.answer import guards
-from fleetprof_analyzer.views.text import plain
+from fleetprof_analyzer.views.text import capital, plain
 from fleetprof_analyzer.views.words.causes_text import add_stages, find_silences, list_causes
 from fleetprof_analyzer.views.words.code_words import in_brackets, name_place
 from fleetprof_analyzer.views.words.finding_words import say_briefly
@@ -52,7 +52,8 @@ def _say_proven(report: Report) -> str:
     if known is None:
         return ""
     whose = f" on {name_ranks(known.ranks)}" if known.ranks else ""
-    return f"Up to {share(known.gain_permille, 1000)} of each iteration can be won{whose}: {say_briefly(known)}. "
+    saving = f"Potential saving{whose}: {share(known.gain_permille, 1000)} of each iteration"
+    return f"{saving}. {capital(say_briefly(known))}. "
 
 
 def _say_device(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
@@ -132,7 +133,7 @@ def _say_host(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
     waits, whose = "", "the ranks'" if total.ranks > 1 else "the rank's"
     if guards.COLLECTIVES.allows(time_ns.exposed_communication, time_ns.span):
         exposed = share(time_ns.exposed_communication, time_ns.span)
-        waits = f"{exposed} of {whose} time goes to collectives, the wait for other ranks included"
+        waits = f"{exposed} of {whose} time goes to collectives and to waiting for other ranks in them"
     stages = sorted(add_stages(ranks), key=lambda stage: -stage[1])
     whole = sum(time for _, time, _ in stages)
     if not whole:

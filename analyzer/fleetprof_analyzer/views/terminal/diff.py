@@ -253,7 +253,7 @@ def _straggler(side: StragglerSide) -> str:
         return "nobody"
     who = name_ranks(side.ranks) if side.ranks else "some ranks"
     why = f" ({', '.join(CAUSES.get(cause, cause) for cause in side.causes)})" if side.causes else ""
-    costs = f", which costs {percent(100 * side.gain)} of an iteration" if side.gain else ""
+    costs = f", potential saving {percent(100 * side.gain)} of an iteration" if side.gain else ""
     return f"{_HOLDS_UP[side.verdict].format(who)}{why}{costs}"
 
 

@@ -125,7 +125,7 @@ def _totals(report: Report, width: int) -> list[str]:
 
 
 def _findings(report: Report, width: int) -> list[str]:
-    lines = ["What is worth doing, and how much of the time it can save at most"] if report.findings else []
+    lines = ["Findings, each with its potential saving (of the time, at most)"] if report.findings else []
     for finding in report.findings:
         advice = f". Try: {plain(finding.advice, 300)}" if finding.advice else ""
         gain = share(finding.gain_permille, 1000) if finding.gain_permille else "-"
@@ -239,7 +239,7 @@ def _cost(report: Report, width: int) -> list[str]:
     memory = describe_memory(report)
     lines = _cost_in_time(report)
     if memory is not None:
-        lines += ["Memory of the recording (resident, of a trainer)"]
+        lines += ["Memory of the recording (resident, of a training process)"]
         lines += _wrapped(f"at its peak {memory.peak} ({memory.peak_context})", width)
         lines += _wrapped(f"kept afterwards {memory.kept} ({memory.kept_context})", width)
     return lines
@@ -266,7 +266,7 @@ def _cost_in_time(report: Report) -> list[str]:
         if cost.residue_interval is not None:
             low, high = cost.residue_interval.low, cost.residue_interval.high
             interval = f" [{change(1 + low)}, {change(1 + high)}]"
-        lines.append(f"  residue afterwards {change(1 + cost.residue_ratio)}{interval}: {judge_residue(cost)}")
+        lines.append(f"  afterwards {change(1 + cost.residue_ratio)}{interval}: {judge_residue(cost)}")
     return lines
 
 

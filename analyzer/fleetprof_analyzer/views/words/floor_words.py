@@ -32,7 +32,8 @@ def say_floor(found: Stragglers) -> str:
     if found.smallest_gain >= 1:
         return f"{len(found.iterations)} such iterations would not show a late rank, however late"
     least = percent(100 * found.smallest_gain)
-    return f"a rank that costs less than {least} of an iteration may not show in {len(found.iterations)} iterations"
+    such = f"a rank with a potential saving below {least} of an iteration"
+    return f"{such} may not show in {len(found.iterations)} iterations"
 
 
 def say_lower(found: Stragglers, report: Report) -> str:

@@ -63,9 +63,9 @@ def judge_residue(cost: CaptureCost) -> str:
     if within is None:
         return "too few iterations to tell"
     if within.low > 0:
-        return "the job is slower since"
+        return "iterations take longer than before"
     if within.high < 0:
-        return "the job is faster since"
+        return "iterations take less time than before"
     if max(-within.low, within.high) <= _SMALL:
         return "none"
     return f"cannot be told from noise; {_what_decides(cost, max(-within.low, within.high))}"

@@ -84,7 +84,8 @@ def list_stragglers(found: Stragglers | None, width: int) -> list[str]:
     for sentence in say_hosts(found):
         lines += wrapped(sentence, "  ")
     for one in found.ranks[:_MOST_LISTED]:
-        lateness = f"late by {duration(one.lateness_ns)} per iteration, costs {gain(one)} of it: {CAUSES[one.cause]}"
+        lateness = f"late by {duration(one.lateness_ns)} per iteration, potential saving {gain(one)}"
+        lateness = f"{lateness} of it: {CAUSES[one.cause]}"
         lines.append(f"  rank {one.rank:>4}{say_where(one)}  {lateness}{in_brackets(one.place)}")
         lines += [line for shown in one.evidence for line in wrapped(evidence(shown, one.peers), "      ")]
     for link in found.slow_links[:_MOST_LISTED]:
@@ -123,7 +124,7 @@ def notes(found: Stragglers) -> list[str]:
     if found.verdict in _WITHOUT_FLOOR and found.candidate is None and (floor := say_floor(found)):
         sentences.append(f"{capital(floor)}.")
     if found.approximate and found.fidelity is not None:
-        sentences.append(f"{_say_rough(found.fidelity)}, so costs are rough.")
+        sentences.append(f"{_say_rough(found.fidelity)}, so potential savings are rough.")
     return sentences
 
 

@@ -119,9 +119,7 @@ class UploadGrants:
             return None
         granted = self._granted.get(upload)
         if granted is None or granted.upload_id != completion.upload_id or granted.reported:
-            answer.message = (
-                "this hub did not grant that upload (it was restarted, or granted a newer one); begin again"
-            )
+            answer.message = "this hub did not sign that upload (it was restarted, or signed a newer one); begin again"
             answer.retry_after_ns = self._settings.store_retry_ns // 4
             return answer
         granted.reported = True

@@ -233,7 +233,8 @@ def _say_no_trainer(what: str, sidecars: Sequence[SidecarRecord]) -> str:
         )
     kinds = [pb.Role.Name(p.role).lower().replace("role_unspecified", "unknown") for p in processes]
     counted = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
-    return f"no trainer of {what} yet: {counted}; a trainer is known by its rank, or after its first optimizer step"
+    known = "a training process is known by its rank, or after its first optimizer step"
+    return f"no training process of {what} yet: {counted}; {known}"
 
 
 def _refuse_clocks(sidecars: Sequence[SidecarRecord]) -> Resolution | None:

@@ -80,7 +80,7 @@ class _Receiver:
             finally:
                 self.connections.end(request)
         except GrantRefused as error:
-            self.connections.refuse("no good grant")
+            self.connections.refuse("no good pre-signed URL")
             return web.Response(status=403, text=f"{error}\n")
         except PartRefused as error:
             return web.Response(status=400, text=f"{error}\n")

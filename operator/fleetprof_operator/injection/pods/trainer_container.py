@@ -65,7 +65,7 @@ def choose_trainer(pod: Mapping[str, Any]) -> Choice:
     several = "several containers ask" if accelerated else "no container asks"
     return Choice(
         first,
-        f"{several} for an accelerator: {names[first]!r} is taken for the trainer; "
+        f"{several} for an accelerator: {names[first]!r} is taken for the training container; "
         f"the annotation {CONTAINER_ANNOTATION} names another",
     )
 

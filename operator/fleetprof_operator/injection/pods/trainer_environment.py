@@ -43,7 +43,7 @@ def plan_environment(container: Mapping[str, Any], *, with_agent: bool) -> Envir
         if name in _INDISPENSABLE:
             change.why_not = f"container {container.get('name')!r} sets {name} itself"
             return change
-        change.warnings.append(f"{name} is the pod's own: orders may reach the trainer later")
+        change.warnings.append(f"{name} is the pod's own: orders may reach the training process later")
     if with_agent:
         _extend_python_path(container, given.get("PYTHONPATH"), change)
     if not change.with_agent and "FLEETPROF_AGENT" not in given:

@@ -113,7 +113,7 @@ async def test_fail_fast_waits_for_the_polls_that_a_fresh_sidecar_has_not_heard_
     ("processes", "says"),
     [
         ([], "has it imported torch yet"),
-        ([{"role": pb.LAUNCHER}], "no trainer of Job/llama yet: 1 launcher"),
+        ([{"role": pb.LAUNCHER}], "no training process of Job/llama yet: 1 launcher"),
         ([{"role": pb.LAUNCHER}, {"role": pb.ROLE_UNSPECIFIED}], "1 launcher, 1 unknown"),
     ],
     ids=["nobody", "a launcher", "a launcher and a process that is too young to be told"],

@@ -38,7 +38,7 @@ function Row({ finding, report, view }: SectionProps & { finding: Finding }) {
   const [rank] = finding.ranks;
   return (
     <>
-      <div className="gain">{finding.gain_permille > 0 ? <ShareBar share={finding.gain_permille / 1000} color={colorOfFinding(finding.measure, finding.part)} /> : <span className="quiet">no gain given</span>}</div>
+      <div className="gain">{finding.gain_permille > 0 ? <ShareBar share={finding.gain_permille / 1000} color={colorOfFinding(finding.measure, finding.part)} /> : <span className="quiet">no saving given</span>}</div>
       <div>
         <p className="finding-message">
           <Name text={capital(finding.message)} most={600} />

@@ -71,7 +71,7 @@ def test_where_own_time_and_waiting_cannot_be_told_apart_it_is_said(recorder: st
     case = draw_simulated("launch", "slow_host", 510_000)
     found = recorded(case, recorder)
     if found.verdict == "undecided":
-        assert found.reason.startswith(f"rank {case.job.fault.rank} may cost ")
+        assert found.reason.startswith(f"the potential saving of rank {case.job.fault.rank} ")
         assert "does not say whether its host worked or waited" in found.reason
         assert ("ProfilerActivity.CPU" in found.reason) == (recorder == "launches alone")
     else:
@@ -121,7 +121,9 @@ def test_waits_that_some_hosts_hide_are_enough_to_ask_for_operators() -> None:
     case = draw_simulated("launch_hsdp", "slow_host", 531_000)
     found = recorded(case, "launches alone")
     assert found.verdict == "undecided"
-    assert found.reason.startswith(f"rank {case.job.fault.rank} may cost 43.2 % of each iteration")
+    assert found.reason.startswith(
+        f"the potential saving of rank {case.job.fault.rank} may be 43.2 % of each iteration"
+    )
     assert "ProfilerActivity.CPU" in found.reason
 
 
