@@ -130,7 +130,7 @@ WRONG = [
     (["capture", "sim", "--namespace", "my_team", "--wait-for-job"], 2, "for example 'my-team'"),
     (["capture", "s" * 53, "--wait-for-job"], 2, "no job " + "s" * 53),
     (["capture", "sim", "--ranks", "9"], 5, "9"),
-    (["report", "nothing"], 2, "there is no capture nothing, nor any other"),
+    (["report", "nothing"], 5, "there is no capture nothing, nor any other"),
 ]
 
 

@@ -117,7 +117,7 @@ def test_a_folder_of_traces_is_analysed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("reference", "code", "words"),
     [
-        ("nothing", ExitCode.INVALID, "there is no capture nothing"),
+        ("nothing", ExitCode.REFUSED, "there is no capture nothing"),
         ("u-bare", ExitCode.FAILED, "u-bare has no report"),
         ("broken.json", ExitCode.INVALID, "broken.json: not a fleetprof report"),
         ("empty", ExitCode.INVALID, "no report and no trace"),
