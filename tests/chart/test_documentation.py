@@ -12,7 +12,7 @@ from harness.kubernetes.chart import CHART, NAMESPACE, read_objects, run_helm
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples/kubernetes"
-PAGES = [ROOT / "README.md", CHART / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", CHART / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def commands(page: Path) -> list[str]:
