@@ -129,3 +129,8 @@ def test_on_pypi_every_link_is_absolute_and_leads_to_a_file() -> None:
     paths = [match[1] for link in links if (match := re.fullmatch(ours, link))]
     assert len(paths) > 20
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_answer_that_is_shown_is_one_that_a_report_gives() -> None:
+    (shown,) = [block for block in read_blocks("text") if "holds the job up" in block]
+    assert re.match(r"Rank \d+ holds the job up: the others wait for .*\. Potential saving: [\d.]+ % of each", shown)

@@ -148,14 +148,14 @@ class Status(StatusPart):
         default=None,
         alias="reportURL",
         max_length=2048,
-        description="Where people read the report: in the web UI or, without one, in the object store; never a signed "
-        "address.",
+        description="Where people read the report: in the web UI or, without one, in the object store; never a "
+        "pre-signed URL.",
     )
     store_url: str | None = Field(
         default=None,
         alias="storeURL",
         max_length=2048,
-        description="Where the report lies in the object store, for programs that read it; never a signed address.",
+        description="Where the report lies in the object store, for programs that read it; never a pre-signed URL.",
     )
     start_time: datetime | None = Field(default=None, description="When the first rank took its order.")
     completion_time: datetime | None = Field(default=None, description="When the request ended, well or not.")
