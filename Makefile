@@ -221,6 +221,10 @@ generate: base  ## Make the generated files again
 webui: base  ## Build the pages of the web UI, if their sources changed; print what they weigh
 	$(MAKE) --no-print-directory $(PAGES)
 
+docs: base  ## Build the docs site strictly into build/site: links, anchors, search, help of each command
+	$(UV) sync --frozen --all-extras --no-group torch --group docs --inexact
+	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict
+
 screenshots: base webui  ## Take the pictures of the web UI for the docs, of the demo of `make demo`
 	$(PYTHON) webui/screenshots.py
 
@@ -251,4 +255,5 @@ base:  ## Install all commands into .venv, without PyTorch
 torch:  ## Install all commands and PyTorch into .venv (5 GB)
 	$(UV) sync --frozen --all-extras
 
-.PHONY: audit harmless nightly nightly-older nightly-gitops nightly-operator nightly-e2e $(BUILDS) $(TESTS) part/jobs part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-hangs bench-modules bench-real bench-whatif fuzz generate webui clean base torch bench-ui screenshots
+
+.PHONY: docs audit harmless nightly nightly-older nightly-gitops nightly-operator nightly-e2e $(BUILDS) $(TESTS) part/jobs part/tests help demo test test-fast attack e2e cluster cluster-down images lint bench bench-telemetry bench-analyzer bench-hangs bench-modules bench-real bench-whatif fuzz generate webui clean base torch bench-ui screenshots

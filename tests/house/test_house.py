@@ -22,7 +22,7 @@ def test_a_bare_make_lists_every_target_with_its_help() -> None:
     inner = {"base", "torch"}
     tests = {"test", "test-fast", "attack", "e2e", "cluster", "cluster-down", "images"}
     tests |= {"harmless", "nightly", "nightly-older", "nightly-gitops", "nightly-operator", "nightly-e2e"}
-    others = {"audit", "demo", "lint", "fuzz", "clean", "generate", "help", "webui", "screenshots"}
+    others = {"audit", "demo", "docs", "lint", "fuzz", "clean", "generate", "help", "webui", "screenshots"}
     others |= {
         "bench",
         "bench-analyzer",

@@ -34,7 +34,7 @@ TASKS: Final = [
 
 
 def read_section(page: str, heading: str) -> str:
-    """What stands below a heading, up to the next one of its rank or higher."""
+    """The text below a heading, up to the next one of its rank or higher."""
     text = (ROOT / page).read_text()
     found = re.search(rf"^(#+) {re.escape(heading)}$(.*?)(?=^#{{1,6}} (?!#)|\Z)", text, re.MULTILINE | re.DOTALL)
     assert found is not None, f"{page} has no heading {heading}"

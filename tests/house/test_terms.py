@@ -30,7 +30,7 @@ NAMES: Final = re.compile(r"\w+\.\w[\w.]*")  # of a report's fields
 
 
 def find_banned(text: str) -> list[str]:
-    """What a page says in its sentences, code and addresses aside."""
+    """The banned words in a page's sentences, code and addresses aside."""
     return PATTERN.findall(NAMES.sub("", CODE.sub("", text)))
 
 

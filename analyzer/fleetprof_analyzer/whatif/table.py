@@ -6,8 +6,9 @@ Guarantees: pure; each scenario has an answer, or the reason why there is none.
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from fleetprof_api.quantities import duration
 
-from fleetprof_analyzer.views.text import duration, plain
+from fleetprof_analyzer.views.text import plain
 from fleetprof_analyzer.whatif.answer import Prediction
 from fleetprof_analyzer.whatif.edits import read_edits
 from fleetprof_analyzer.whatif.prediction import predict
