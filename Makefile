@@ -203,6 +203,7 @@ bench-hangs: torch  ## Plant each kind of hang in a real job of two ranks and co
 bench-modules: torch  ## Compare the modules of operators with what modules say of themselves, the cost of a mark, and FLOPs
 	nice -n 5 $(PYTHON) bench/modules/run.py $(BENCH_ARGS)
 	nice -n 5 $(PYTHON) bench/modules/flops.py
+	nice -n 5 $(PYTHON) bench/modules/traffic.py
 
 bench-real: torch  ## Capture real programs of well-known packages; judge their stages by hidden annotations (BENCH_ARGS)
 	nice -n 5 $(PYTHON) bench/real/run.py $(BENCH_ARGS)

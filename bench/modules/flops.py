@@ -15,6 +15,7 @@ import torch
 from fleetprof_analyzer.rank.efficiency.operator_flops import count_operators
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
+from fleetprof_analyzer.trace.trace import Trace
 from torch import nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
@@ -86,10 +87,8 @@ UNKNOWN_TO_THE_COUNTER: Final[dict[str, Program]] = {
 }
 
 
-def measure(program: Program) -> dict[str, Any]:
-    """Operations by shapes, by the counter, and the data types."""
-    with FlopCounterMode(display=False) as counter:
-        program().sum().backward()
+def record(program: Program) -> Trace:
+    """One forward and backward, recorded with shapes."""
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities, record_shapes=True) as recorded:
         program().sum().backward()
@@ -97,7 +96,14 @@ def measure(program: Program) -> dict[str, Any]:
         path = Path(folder) / "trace.json"
         recorded.export_chrome_trace(str(path))
         with path.open("rb") as file:
-            trace = read_trace(file, path.name, Problems())
+            return read_trace(file, path.name, Problems())
+
+
+def measure(program: Program) -> dict[str, Any]:
+    """Operations by shapes, by the counter, and the data types."""
+    with FlopCounterMode(display=False) as counter:
+        program().sum().backward()
+    trace = record(program)
     found = count_operators(trace.rows, trace.names, trace.inputs)
     return {
         "shapes": int(found.flops.sum()),

@@ -31,6 +31,7 @@ from fleetprof_analyzer.findings.registry import find_findings
 from fleetprof_analyzer.job.cost import measure_cost
 from fleetprof_analyzer.job.device_waits import name_device_waits
 from fleetprof_analyzer.job.efficiency.efficiency import measure_efficiency
+from fleetprof_analyzer.job.efficiency.roofline import add_roofs
 from fleetprof_analyzer.job.efficiency.throughput import measure_throughput
 from fleetprof_analyzer.job.energy import add_energy, find_worst_gpu
 from fleetprof_analyzer.job.heterogeneity import measure_heterogeneity
@@ -82,6 +83,7 @@ def assemble(
         lambda: judge_summaries([(s.rank_number, s.operations, s.operations_bytes) for s in summaries], hosts),
     ).or_none()
     tree = find("modules", lambda: merge_modules([(s.rank_number, s.modules) for s in summaries])).or_none()
+    efficiency = find("efficiency", lambda: measure_efficiency(ranks, tree)).otherwise([])
     kernels = [(summary.rank_number, summary.kernels) for summary in summaries]
     report = Report(
         made_by=f"fleetprof {__version__}",
@@ -112,9 +114,9 @@ def assemble(
         launching_operators=find(
             "operators that launch", lambda: merge_operator_launches([s.operators for s in summaries])
         ).otherwise([]),
-        efficiency=find("efficiency", lambda: measure_efficiency(ranks, tree)).otherwise([]),
+        efficiency=efficiency,
         throughput=find("throughput", lambda: measure_throughput(ranks, tree)).or_none(),
-        module_tree=tree,
+        module_tree=find("modules", lambda: add_roofs(tree, efficiency)).otherwise(tree),
         heterogeneity=find("differences between ranks", lambda: measure_heterogeneity(ranks)).otherwise([]),
         energy=find("energy", lambda: add_energy(ranks)).or_none(),
         worst_gpu=find("worst GPU", lambda: find_worst_gpu(ranks, dict(kernels))).or_none(),

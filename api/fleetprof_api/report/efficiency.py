@@ -12,6 +12,7 @@ from msgspec import Meta
 from fleetprof_api.report.report_tables import Ns
 
 HiddenWork = Literal["graphs", "fused"]
+Roof = Literal["compute", "memory", ""]
 HiddenWorks = Annotated[
     list[HiddenWork],
     Meta(description="work that no operator tells of: replayed CUDA graphs, products in fused kernels"),
@@ -25,6 +26,20 @@ class TypeFlops(msgspec.Struct, kw_only=True, frozen=True):
     flops: Annotated[int, Meta(description="floating-point operations of one iteration", ge=0)] = 0
 
 
+class OperatorAmounts(msgspec.Struct, kw_only=True, frozen=True):
+    """An operator by name in one iteration of a rank; `roof` and after it in `Efficiency` alone."""
+
+    name: str
+    calls: int = 0
+    flops: Annotated[int, Meta(description="floating-point operations", ge=0)] = 0
+    moved_bytes: Annotated[int, Meta(description="that it reads and writes at least, by its shapes", ge=0)] = 0
+    work_ns: Annotated[Ns, Meta(description="of the device; of the host where there is none")] = 0
+    roof: Annotated[Roof, Meta(description="the peak that bounds it: its side of the ridge; empty: not known")] = ""
+    roof_permille: Annotated[
+        int | None, Meta(description="least time by the device's peaks, over `work_ns`; null: not known")
+    ] = None
+
+
 class RankFlops(msgspec.Struct, kw_only=True, frozen=True):
     """One rank's operations, means over its complete iterations."""
 
@@ -35,6 +50,7 @@ class RankFlops(msgspec.Struct, kw_only=True, frozen=True):
         int, Meta(description="per iteration: matrix products and the like whose shapes do not tell theirs", ge=0)
     ] = 0
     hidden: HiddenWorks = []
+    operators: Annotated[list[OperatorAmounts], Meta(description="whose bytes are known, the most time first")] = []
     single_precision: Annotated[
         Literal["float32", "tfloat32"],
         Meta(description="what float32 products ran as: tfloat32 where a kernel's name says so"),
@@ -65,6 +81,10 @@ class Efficiency(msgspec.Struct, kw_only=True, frozen=True):
     ] = None
     unknown_operators: Annotated[int, Meta(description="per iteration, of all ranks the most", ge=0)] = 0
     hidden: HiddenWorks = []
+    peak_bytes_per_second: Annotated[
+        int | None, Meta(description="published, of the device's memory; null: not known")
+    ] = None
+    operators: Annotated[list[OperatorAmounts], Meta(description="whose bytes are known, the most time first")] = []
 
 
 class Throughput(msgspec.Struct, kw_only=True, frozen=True):

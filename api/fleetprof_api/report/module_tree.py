@@ -9,6 +9,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from fleetprof_api.report.efficiency import Roof
 from fleetprof_api.report.report_tables import Ns
 
 MOST_NODES: Final = 256
@@ -24,6 +25,9 @@ class ModuleTimes(msgspec.Struct, kw_only=True, frozen=True):
     operators: Annotated[int, Meta(description="operators, also those that others called", ge=0)] = 0
     flops: Annotated[
         int, Meta(description="floating-point operations that shapes tell (`collect: [Shapes]`)", ge=0)
+    ] = 0
+    moved_bytes: Annotated[
+        int, Meta(description="bytes that operators read and write at least, so far as shapes tell", ge=0)
     ] = 0
 
 
@@ -43,6 +47,10 @@ class ModuleNode(msgspec.Struct, kw_only=True, frozen=True):
         int,
         Meta(description="whose median its times are; 0: they are of the marked iteration, and hold its cost", ge=0),
     ] = 0
+    roof_permille: Annotated[
+        int | None, Meta(description="least time by the device's peaks, over its time; null: peaks or shapes not known")
+    ] = None
+    roof: Annotated[Roof, Meta(description="the peak that bounds it: its side of the ridge; empty: not known")] = ""
     parameter_bytes: Annotated[int | None, Meta(description="its own on one rank, without modules inside")] = None
     gradient_bytes: Annotated[int | None, Meta(description="of these, at the end of the optimizer's step")] = None
     optimizer_bytes: Annotated[int | None, Meta(description="the optimizer's state for these")] = None

@@ -12,6 +12,7 @@ from fleetprof_api.report.module_tree import ModuleTree
 from fleetprof_api.report.report import Rank
 
 from fleetprof_analyzer.job.efficiency.peaks import find_peak, reach
+from fleetprof_analyzer.job.efficiency.roofline import merge_operators
 
 
 def measure_efficiency(ranks: Sequence[Rank], tree: ModuleTree | None) -> list[Efficiency]:
@@ -54,6 +55,12 @@ def _measure(device_name: str, ranks: Sequence[RankFlops], again: int | None) ->
         recomputed_permille=again,
         unknown_operators=unknown,
         hidden=hidden,
+        peak_bytes_per_second=None if peak is None else peak.memory_gigabytes * 10**9,
+        operators=merge_operators(
+            [rank.operators for rank in ranks],
+            round(total / seconds) if seconds else None,
+            None if peak is None else peak.memory_gigabytes * 10**9,
+        ),
     )
 
 

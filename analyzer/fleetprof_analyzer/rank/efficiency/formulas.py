@@ -17,7 +17,7 @@ from fleetprof_analyzer.trace.trace import Inputs
 
 _LARGEST: Final = 1 << 62
 # Those of msgspec are ValueErrors.
-_REFUSALS: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+REFUSALS: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _TRUE: Final = "True"
 
 Sizes = Sequence[int]
@@ -35,7 +35,7 @@ class Call:
 class Formula:
     """The operations of a call; `operand` is the argument whose data type is that of the arithmetic.
 
-    Raises one of `_REFUSALS` where the call does not tell them.
+    Raises one of `REFUSALS` where the call does not tell them.
     """
 
     count: Callable[[Call], int]
@@ -48,7 +48,7 @@ def count_flops(name: str, inputs: Inputs) -> int | None:
     try:
         values = msgspec.json.decode(inputs.values) if inputs.values else []
         flops = formula.count(Call(read_dimensions(inputs.dimensions) or [], values))
-    except _REFUSALS:
+    except REFUSALS:
         return None
     return flops if 0 <= flops < _LARGEST else None
 
@@ -88,12 +88,12 @@ def _count_grouped(call: Call) -> int:
 
 def _count_convolution(call: Call) -> int:
     values, weight = _sizes(call, 0), _sizes(call, 1)
-    places = values[2:] if call.values[6] == _TRUE else _convolve(call, values[2:], weight[2:])
+    places = values[2:] if call.values[6] == _TRUE else convolve(call, values[2:], weight[2:])
     return _multiply((2, values[0], *places, *weight))
 
 
-def _convolve(call: Call, sizes: Sizes, kernel: Sizes) -> list[int]:
-    """The sizes of what a convolution makes."""
+def convolve(call: Call, sizes: Sizes, kernel: Sizes) -> list[int]:
+    """The sizes that a convolution makes. Raises one of `REFUSALS`."""
     stride, padding, dilation = (_spread(call.values[at], len(sizes)) for at in (3, 4, 5))
     return [
         (size + 2 * padding[at] - dilation[at] * (kernel[at] - 1) - 1) // stride[at] + 1

@@ -32,10 +32,12 @@ _MOST_FLOPS: Final = float(1 << 62)  # of a trace: hours of any device
 class OperatorFlops:
     """Columns of equal length: the operators that count, positions in the rows that were asked about, ascending.
 
-    `flops` is -1 where the shapes do not tell it. `data_type` numbers `data_types`.
+    `flops` is -1 where the shapes do not tell it. `inner` is the last one inside that has a formula, or itself.
+    `data_type` numbers `data_types`.
     """
 
     at: Int64s
+    inner: Int64s
     flops: Int64s
     data_type: Int64s
     data_types: list[str]
@@ -44,11 +46,11 @@ class OperatorFlops:
 def count_operators(rows: Rows, names: list[str], inputs: list[Inputs]) -> OperatorFlops:
     """Counts those of rows of one trace in any order; `names` and `inputs` are the trace's."""
     counts = (rows.category == Category.OPERATOR) & where_name(rows, names, has_formula)
-    at, inner = _leave_outermost(rows, np.flatnonzero(counts))
+    at, inner = leave_outermost(rows, np.flatnonzero(counts))
     numbers, owner = _number_kinds(rows, at)
     flops = [count_flops(names[name], inputs[shape]) if shape >= 0 else None for name, shape in numbers]
     counts_of = np.array([-1 if count is None else count for count in flops], np.int64)[owner]
-    counts_of[_were_stopped(rows, names, inner)] = 0
+    counts_of[were_stopped(rows, names, inner)] = 0
     if float(counts_of.sum(dtype=np.float64)) >= _MOST_FLOPS:
         counts_of = np.full(len(at), -1, np.int64)
     typed, typed_owner = _number_kinds(rows, inner)
@@ -59,13 +61,14 @@ def count_operators(rows: Rows, names: list[str], inputs: list[Inputs]) -> Opera
     ]
     return OperatorFlops(
         at,
+        inner,
         counts_of,
         np.array(kinds, np.int64)[typed_owner],
         list(data_types),
     )
 
 
-def _were_stopped(rows: Rows, names: list[str], at: Int64s) -> Bools:
+def were_stopped(rows: Rows, names: list[str], at: Int64s) -> Bools:
     """Marks those that activation checkpointing stopped before they computed anything, shape (n,).
 
     They run again within backward, where only what runs again has a sequence number, and nothing is inside them but
@@ -96,7 +99,7 @@ def _number_kinds(rows: Rows, at: Int64s) -> tuple[list[tuple[int, int]], Int64s
     return [(key >> 32, (key & 0xFFFF_FFFF) - 1) for key in keys.tolist()], owner
 
 
-def _leave_outermost(rows: Rows, at: Int64s) -> tuple[Int64s, Int64s]:
+def leave_outermost(rows: Rows, at: Int64s) -> tuple[Int64s, Int64s]:
     """The rows that lie in no other of them, ascending, and of each the last row that lies in it, or itself.
 
     Under autocast `aten::linear` is given float32, and the product inside bfloat16: that is what is computed with.

@@ -14,6 +14,7 @@ from fleetprof_api.report.efficiency import HiddenWork, RankFlops, TypeFlops
 from fleetprof_api.report.report import Iteration
 
 from fleetprof_analyzer.rank.efficiency.operator_flops import count_operators
+from fleetprof_analyzer.rank.efficiency.operator_work import measure_operator_work
 from fleetprof_analyzer.trace.naming import matcher, where_name
 from fleetprof_analyzer.trace.trace import Category, Rows, Trace
 
@@ -44,6 +45,7 @@ def measure_flops(trace: Trace, iterations: Sequence[Iteration]) -> RankFlops | 
         iteration_ns=sum(one.duration_ns for one in whole) // count,
         unknown_operators=int((~is_known).sum()) // count,
         hidden=_find_hidden(trace, inside),
+        operators=measure_operator_work(trace, inside, found, count),
         single_precision="tfloat32"
         if where_name(inside.select(inside.on_device), trace.names, matcher(_TFLOAT32)).any()
         else "float32",

@@ -10,11 +10,12 @@ import numpy as np
 from fleetprof_api.report.module_tree import ModuleTimes
 
 from fleetprof_analyzer.rank.efficiency.operator_flops import count_operators
+from fleetprof_analyzer.rank.efficiency.traffic import count_traffic
 from fleetprof_analyzer.rank.modules.nesting import NOWHERE
 from fleetprof_analyzer.trace.trace import Bools, Category, Inputs, Int64s, Rows
 
 # Columns of amounts, in the order of ModuleTimes' fields.
-HOST, DEVICE, LAUNCHES, OPERATORS, FLOPS = range(5)
+HOST, DEVICE, LAUNCHES, OPERATORS, FLOPS, MOVED = range(6)
 AMOUNTS: Final = len(ModuleTimes.__struct_fields__)
 
 
@@ -51,6 +52,8 @@ def measure_amounts(
     of_host[counts, OPERATORS] = 1
     counted = count_operators(host, names, inputs)
     of_host[counted.at, FLOPS] = np.maximum(counted.flops, 0)
+    traffic = count_traffic(host, names, inputs)
+    of_host[traffic.at, MOVED] = np.maximum(traffic.moved_bytes, 0)
     device = np.zeros((len(work), AMOUNTS), np.int64)
     device[:, DEVICE] = work.duration_ns
     device[:, LAUNCHES] = 1

@@ -18,6 +18,7 @@ from fleetprof_analyzer.views.words.module_words import (
     list_remarks,
     name_inside,
     place_of_call,
+    roof_of,
     speed_of,
     star_of,
     whole_of,
@@ -76,6 +77,7 @@ def _describe(tree: ModuleTree, node: ModuleNode, around: str) -> str:
     launches = node.forward.launches + node.backward.launches + node.recompute.launches
     facts += [f"{launches:,} launches"] if launches else []
     facts += [speed] if (speed := speed_of(tree, node)) else []
+    facts += [roof] if (roof := roof_of(node)) else []
     facts += [f"outputs {size(node.output_bytes)}"] if node.output_bytes else []
     facts += list_held(node)
     facts += [f"forward runs {duration(node.elapsed_ns)}"] if _waits(node) else []

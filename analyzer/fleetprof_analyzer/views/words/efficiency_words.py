@@ -7,8 +7,10 @@ from fleetprof_api.report.efficiency import Efficiency, HiddenWork
 from fleetprof_api.report.report import Report
 
 from fleetprof_analyzer.views.text import plain
+from fleetprof_analyzer.views.words.module_words import say_roof
 
 _MOST_TYPES: Final = 3
+_MOST_OPERATORS: Final = 3
 _HIDDEN: Final[dict[HiddenWork, str]] = {
     "graphs": "CUDA graphs were replayed, and their operators are in no trace",
     "fused": "fused kernels hold products whose shapes nobody tells",
@@ -17,7 +19,7 @@ _HIDDEN: Final[dict[HiddenWork, str]] = {
 
 def list_efficiency(report: Report) -> list[str]:
     """Sentences, one of each kind of device; none where no shapes were recorded."""
-    return [" ".join((_say_speed(one), *_say_use(one))) for one in report.efficiency]
+    return [" ".join((_say_speed(one), *_say_use(one), *_say_roofs(one))) for one in report.efficiency]
 
 
 def list_throughput(report: Report) -> list[str]:
@@ -59,6 +61,19 @@ def _say_speed(one: Efficiency) -> str:
         f"{least}{flops(one.flops_per_second)}/s per rank{device}: {flops(one.flops)} ({plain(', '.join(types), 80)}) "
         f"in an iteration of {duration(one.iteration_ns)}{ranks}."
     )
+
+
+def _say_roofs(one: Efficiency) -> list[str]:
+    """The operators whose time is furthest above the least that the device's peaks allow."""
+    known = [(one, one.roof_permille) for one in one.operators if one.roof_permille is not None]
+    above = sorted(known, key=lambda pair: -pair[0].work_ns * (1000 - pair[1]))[:_MOST_OPERATORS]
+    parts = [
+        f"`{plain(operator.name, 60)}` {duration(operator.work_ns)} at "
+        f"{say_roof(operator.roof, permille, operator.flops, operator.moved_bytes)}"
+        for operator, permille in above
+        if permille < 1000
+    ]
+    return [f"Most above the least time: {'; '.join(parts)}."] if parts else []
 
 
 def _say_use(one: Efficiency) -> list[str]:

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from typing import Final
 
-from fleetprof_api.quantities import duration, flops, share, size
+from fleetprof_api.quantities import duration, flops, percent, share, size
+from fleetprof_api.report.efficiency import Roof
 from fleetprof_api.report.module_tree import HeldBytes, ModuleNode, ModuleTimes, ModuleTree
 
 from fleetprof_analyzer.job.modules import time_of
 from fleetprof_analyzer.views.text import plain
 
 _FEW: Final = 2
+_WHOLE: Final = 10
 HELD: Final = {
     "parameter_bytes": "parameters",
     "gradient_bytes": "gradients",
@@ -37,6 +39,24 @@ def speed_of(tree: ModuleTree, node: ModuleNode) -> str:
     """`212 TFLOP/s` of its work, "" where no operations are known of it."""
     operations, time_ns = flops_of(node), work_of(tree, node)
     return f"{flops(operations * 1e9 / time_ns)}/s" if operations and time_ns else ""
+
+
+def roof_of(node: ModuleNode) -> str:
+    """`61 % of what memory allows, 12 FLOP/B`, "" where the device's peaks or the shapes are not known."""
+    if not node.roof or node.roof_permille is None:
+        return ""
+    parts = node.forward, node.backward, node.recompute
+    return say_roof(node.roof, node.roof_permille, flops_of(node), sum(part.moved_bytes for part in parts))
+
+
+def say_roof(roof: Roof, permille: int, operations: int, moved_bytes: int) -> str:
+    """The same of any work."""
+    bound = "the peak" if roof == "compute" else "memory"
+    if not operations or not moved_bytes:
+        return f"{percent(permille / 10)} of what {bound} allows"
+    intensity = operations / moved_bytes
+    digits = f"{intensity:,.0f}" if intensity >= _WHOLE else f"{intensity:.2g}"
+    return f"{percent(permille / 10)} of what {bound} allows, {digits} FLOP/B"
 
 
 def list_held(node: ModuleNode | HeldBytes) -> list[str]:

@@ -9,7 +9,7 @@ from fleetprof_analyzer.rank.efficiency.rank_flops import measure_flops
 from fleetprof_analyzer.reading import scanning
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
-from fleetprof_api.report.efficiency import RankFlops, TypeFlops
+from fleetprof_api.report.efficiency import OperatorAmounts, RankFlops, TypeFlops
 from fleetprof_api.report.report import Iteration
 
 BASE = 1_790_857_026_000_000
@@ -59,6 +59,11 @@ def test_operations_of_whole_iterations(accelerated: bool, monkeypatch: pytest.M
         flops=180,
         by_type=[TypeFlops(data_type="bfloat16", flops=120), TypeFlops(data_type="float32", flops=60)],
         iteration_ns=100_000,
+        # Means of two iterations; of `linear` the product inside counts, and nothing twice.
+        operators=[
+            OperatorAmounts(name="aten::mm", calls=2, flops=180, moved_bytes=(2 * 94 + 188) // 2, work_ns=25_000),
+            OperatorAmounts(name="aten::relu", moved_bytes=48, work_ns=5_000),
+        ],
     )
 
 
@@ -74,8 +79,9 @@ def test_what_a_checkpoint_stopped_counts_nothing() -> None:
     assert found is not None
     assert found.flops == 120  # twice 120 in two iterations
     assert count([*again, *inside, backward]) == RankFlops(
-        flops=180, by_type=[TypeFlops(data_type="float32", flops=180)], iteration_ns=100_000
-    )
+        flops=180, by_type=[TypeFlops(data_type="float32", flops=180)], iteration_ns=100_000,
+        operators=[OperatorAmounts(name="aten::mm", calls=2, flops=180, moved_bytes=282, work_ns=9_000)],
+    )  # fmt: skip
 
 
 def test_without_shapes_or_whole_iterations_nothing_is_said() -> None:
