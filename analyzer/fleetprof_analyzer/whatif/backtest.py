@@ -13,10 +13,16 @@ from fleetprof_analyzer.whatif.batch_sizes import SizedCapture, predict_size
 
 
 class CheckedPrediction(msgspec.Struct, frozen=True, kw_only=True):
-    """One prediction beside what came: the median iteration of the capture."""
+    """One prediction beside what came: the median iteration of the capture.
+
+    Of a stored history also the workload, the capture that it was made from, and what changed, as settings.
+    """
 
     capture: str
-    batch_size: float
+    batch_size: float | None = None
+    workload: str = ""
+    before: str = ""
+    settings: list[str] = []
     predicted_ns: PredictedValue
     recorded_ns: float
     error: float
@@ -34,6 +40,31 @@ class Backtest(msgspec.Struct, frozen=True, kw_only=True):
     inside: float | None = None
 
 
+def check(predicted: PredictedValue, recorded_ns: float, capture: str) -> CheckedPrediction:
+    """A prediction beside what came."""
+    return CheckedPrediction(
+        capture=capture,
+        predicted_ns=predicted,
+        recorded_ns=recorded_ns,
+        error=predicted.value / recorded_ns - 1,
+        inside=predicted.low <= recorded_ns <= predicted.high,
+    )
+
+
+def sum_up(predictions: list[CheckedPrediction], not_predicted: int) -> Backtest:
+    """The predictions together."""
+    if not predictions:
+        return Backtest(predictions=[], not_predicted=not_predicted)
+    errors = [abs(one.error) for one in predictions]
+    return Backtest(
+        predictions=predictions,
+        not_predicted=not_predicted,
+        median_error=float(np.median(errors)),
+        worst_error=max(errors),
+        inside=sum(one.inside for one in predictions) / len(predictions),
+    )
+
+
 def backtest(history: Sequence[tuple[str, SizedCapture]]) -> Backtest:
     """Compares captures in the order in which they were taken, with their names."""
     found: list[CheckedPrediction] = []
@@ -44,24 +75,6 @@ def backtest(history: Sequence[tuple[str, SizedCapture]]) -> Backtest:
         if predicted is None or not capture.iteration_ns:
             missing += 1
             continue
-        recorded = float(np.median(capture.iteration_ns))
-        found.append(
-            CheckedPrediction(
-                capture=name,
-                batch_size=capture.size,
-                predicted_ns=predicted,
-                recorded_ns=recorded,
-                error=predicted.value / recorded - 1,
-                inside=predicted.low <= recorded <= predicted.high,
-            )
-        )
-    if not found:
-        return Backtest(predictions=[], not_predicted=missing)
-    errors = [abs(one.error) for one in found]
-    return Backtest(
-        predictions=found,
-        not_predicted=missing,
-        median_error=float(np.median(errors)),
-        worst_error=max(errors),
-        inside=sum(one.inside for one in found) / len(found),
-    )
+        checked = check(predicted, float(np.median(capture.iteration_ns)), name)
+        found.append(msgspec.structs.replace(checked, batch_size=capture.size))
+    return sum_up(found, missing)

@@ -7,7 +7,7 @@ from fleetprof_api.quantities import duration, size
 
 from fleetprof_analyzer.views.text import capital, plain
 from fleetprof_analyzer.whatif.answer import Prediction, ReplayQuality
-from fleetprof_analyzer.whatif.backtest import Backtest
+from fleetprof_analyzer.whatif.backtest import Backtest, CheckedPrediction
 
 
 def say_answer(answer: Prediction) -> str:
@@ -41,20 +41,26 @@ def say_answer(answer: Prediction) -> str:
 def say_backtest(found: Backtest) -> str:
     """Each prediction beside what came, then all of them."""
     lines = [
-        f"{one.batch_size:>10g}  predicted {duration(round(one.predicted_ns.value)):>8} "
+        f"{_what(one):>10}  predicted {duration(round(one.predicted_ns.value)):>8} "
         f"({duration(round(one.predicted_ns.low))} to {duration(round(one.predicted_ns.high))}), came "
         f"{duration(round(one.recorded_ns)):>8}: {_percent(one.error)}{'' if one.inside else ', outside'}"
         for one in found.predictions
     ]
     count = len(found.predictions)
     if found.median_error is None or found.inside is None:
-        lines.append(f"No prediction: {found.not_predicted} capture(s) have no two other sizes before them.")
+        lines.append(f"No prediction: {found.not_predicted} capture(s) could not be predicted from those before them.")
     else:
         lines.append(
             f"{count} prediction(s), median error {100 * found.median_error:.1f} %, {100 * found.inside:.0f} % inside "
             f"the interval; {found.not_predicted} capture(s) could not be predicted."
         )
     return "".join(plain(line) + "\n" for line in lines)
+
+
+def _what(one: CheckedPrediction) -> str:
+    if one.batch_size is not None:
+        return f"{one.batch_size:g}"
+    return f"{one.workload} {one.capture}, {', '.join(one.settings)}"
 
 
 def _say_quality(quality: ReplayQuality) -> str:

@@ -2,14 +2,18 @@
 
 import gzip
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from fleetprof_analyzer.capture.folder import analyze_directory
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
+from fleetprof_api.report.report import RequestInfo, write_report
 from fleetprof_cli.local.state import StateDirectory
 from harness.traces.simulated.jobs import EventJob
 from harness.traces.simulated.shapes import LoopShape, SimulatedFault
@@ -81,18 +85,55 @@ def test_a_history_is_checked_against_what_came(fleetprof: Fleetprof, traces: Pa
     assert "1 prediction(s), median error 0.0 %, 100 % inside the interval; 2 capture(s)" in result.stdout
 
 
-def test_a_stored_capture_is_found_by_its_name(fleetprof: Fleetprof, traces: Path, state: StateDirectory) -> None:
-    store = state.path / "store"
-    ledger = Ledger(uid="8a7b", name="first", namespace="default", completed_unix_ns=1)
-    documents = {keys.ledger_key("default", "8a7b"): msgspec.json.encode(ledger)}
+def keep(state: StateDirectory, uid: str, traces: Path, number: int, target: str = "") -> None:
+    """A capture of these traces in the state's store, with a report where its job is named."""
+    ledger = Ledger(uid=uid, name=f"capture-{uid}", namespace="default", submitted_unix_ns=number)
+    documents = {keys.ledger_key("default", uid): msgspec.json.encode(ledger)}
     for rank, trace in enumerate(sorted(traces.iterdir())):
-        documents[keys.trace_key("default", "8a7b", rank)] = gzip.compress(trace.read_bytes())
+        documents[keys.trace_key("default", uid, rank)] = gzip.compress(trace.read_bytes())
+    if target:
+        request = RequestInfo(uid=uid, namespace="default", target=target)
+        report = msgspec.structs.replace(analyze_directory(traces), request=request)
+        documents[keys.report_key("default", uid)] = write_report(report)
     for key, document in documents.items():
-        (store / key).parent.mkdir(parents=True, exist_ok=True)
-        (store / key).write_bytes(document)
-    stored, folder = (fleetprof("whatif", one, "--set", "network=2x", "-o", "json") for one in ("first", traces))
+        file = state.path / "store" / key
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(document)
+
+
+def test_a_stored_capture_is_found_by_its_name(fleetprof: Fleetprof, traces: Path, state: StateDirectory) -> None:
+    keep(state, "8a7b", traces, 1)
+    names = ("capture-8a7b", traces)
+    stored, folder = (fleetprof("whatif", one, "--set", "network=2x", "-o", "json") for one in names)
     assert stored.returncode == 0, stored.stderr
     assert json.loads(stored.stdout) == json.loads(folder.stdout)
+
+
+def test_predictions_over_a_store_are_kept(
+    fleetprof: Fleetprof, traces: Path, state: StateDirectory, tmp_path: Path
+) -> None:
+    more = tmp_path / "more"
+    more.mkdir()
+    shape = LoopShape(loop="replicated", dp=4, layers=2, iterations=4, per_node=1)
+    for rank, document in enumerate(EventJob(shape, SimulatedFault(), 3).documents()):
+        (more / f"rank{rank}.json").write_bytes(document)
+    few = tmp_path / "few"
+    few.mkdir()
+    for rank, document in enumerate(EventJob(replace(shape, dp=2), SimulatedFault(), 3).documents()):
+        (few / f"rank{rank}.json").write_bytes(document)
+    keep(state, "aa01", few, 1, "train")
+    keep(state, "aa02", few, 2, "train")
+    keep(state, "aa03", traces, 3, "other")
+    keep(state, "aa04", more, 4, "train")
+    found = fleetprof("whatif", "--backtest", "-o", "json")
+    assert found.returncode == 0, found.stderr
+    [checked] = json.loads(found.stdout)["predictions"]
+    assert (checked["before"], checked["capture"], checked["settings"]) == ("aa02", "aa04", ["ranks=4"])
+    assert abs(checked["error"]) < 0.04
+    shutil.rmtree(state.path / "store" / keys.request_prefix("default", "aa02"))
+    again = fleetprof("whatif", "--backtest")
+    assert "default/train aa04, ranks=4" in again.stdout
+    assert "1 prediction(s)" in again.stdout
 
 
 def test_each_scenario_of_a_file_gets_a_line(fleetprof: Fleetprof, traces: Path, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.options import output_option, state_option
+from fleetprof_cli.reports.backtests import check_history
 from fleetprof_cli.reports.reference import StoredPlace, find_place, read_reference
 from fleetprof_cli.reports.scenarios import read_scenarios
 from fleetprof_cli.terminal.reports import print_json
@@ -32,7 +33,7 @@ _SETTINGS = "; ".join(f"{form.key}={form.value}: {form.meaning}" for form in EDI
 
 
 @click.command("whatif")
-@click.argument("captures", nargs=-1, required=True, metavar="DIR|FILE|CAPTURE[@SIZE]...")
+@click.argument("captures", nargs=-1, metavar="[DIR|FILE|CAPTURE[@SIZE]...]")
 @click.option(
     "--scenarios",
     "scenarios_file",
@@ -59,16 +60,19 @@ def command(
     A capture is a folder or file of traces, or one in the store as `fleetprof report` finds it. Without `--set` it
     says how well the replay meets the recording. Each answer has a 95 % interval, or says why there is none. A batch
     size is predicted from one capture with shapes and its size, DIR@8, or better from several: DIR@8 DIR@16. With
-    `--backtest` captures stand in the order in which they were taken.
+    `--backtest` captures stand in the order in which they were taken; without any, each capture of the store is
+    foretold from the one before it of the same job, if batch size, ranks or a straggler changed. That record is kept.
     """
     try:
         edits = read_edits(settings)
     except UnreadableEdit as error:
         raise Failure(str(error), code=ExitCode.INVALID) from None
     if checks:
-        found = backtest([(one, _at_size(one, state)) for one in captures])
+        found = backtest([(one, _at_size(one, state)) for one in captures]) if captures else check_history(state)
         _show(found, say_backtest(found), output)
         return
+    if not captures:
+        raise Failure("no capture is named", next_step="give its traces: fleetprof whatif DIR", code=ExitCode.INVALID)
     if scenarios_file is not None:
         scenarios = {name: [*settings, *more] for name, more in read_scenarios(scenarios_file).items()}
         table = _predict_all(captures, state, scenarios)
