@@ -31,7 +31,7 @@ def explain_missing_file(capture: ProcessCapture, tick: Tick) -> tuple[Reason, s
         after_s = (capture.own_profile_unix_ns - capture.asked_unix_ns) / 1e9
         return Reason.CANCELLED_BY_USER_PROFILER, (
             f"the job's own torch.profiler began {after_s:.1f} s after this rank was asked, and takes precedence: "
-            f"Kineto dropped this trace; {_FIND_A_GAP}"
+            f"the profiler dropped this trace; {_FIND_A_GAP}"
         )
     if capture.dropped_by_agent:
         step = "unknown" if tick.step is None else str(tick.step)
@@ -43,7 +43,7 @@ def explain_missing_file(capture: ProcessCapture, tick: Tick) -> tuple[Reason, s
             return Reason.NOT_STEPPING, f"optimizer step {terms.first_step} never came, the last seen is {tick.step}"
         if tick.busy:
             return Reason.CANCELLED_BY_USER_PROFILER, "another profile ran in the process when the window came"
-        return Reason.NOT_STARTED, f"Kineto took the order, and no sign of a trace was seen{hint}"
+        return Reason.NOT_STARTED, f"the profiler took the order, and no sign of a trace was seen{hint}"
     if capture.tmp_bytes:
         return Reason.CANNOT_WRITE, (
             f"writing stopped at {capture.tmp_bytes} bytes; check the free space of the traces directory{hint}"
@@ -71,7 +71,7 @@ def explain_missing_file(capture: ProcessCapture, tick: Tick) -> tuple[Reason, s
 def explain_expiry(capture: ProcessCapture, why: str, last_poll_unix_ns: int) -> tuple[Reason, str]:
     """The reason why an order was never delivered; `why` and `last_poll_unix_ns` as in `processes.events.Expired`."""
     if why == "time" and last_poll_unix_ns <= capture.asked_unix_ns:
-        return Reason.NOT_POLLING, "the process no longer asks Kineto's daemon for work; is it stopped or hanging?"
+        return Reason.NOT_POLLING, "the process no longer asks for work; is it stopped or hanging?"
     if why == "own" and not capture.terms.has_agent:
         return Reason.BUSY, (
             "the job profiles itself, and a trace of ours that meets its profile may end the job where nothing keeps "

@@ -122,7 +122,7 @@ class TraceCheck:
                 "CorruptTrace", "the file is cut off: the disk was full, or the process ended while writing"
             )
         if "No Valid Trace Events" in json.dumps(end):
-            raise UnusableTrace("EmptyTrace", "Kineto found no valid events in the window")
+            raise UnusableTrace("EmptyTrace", "the profiler found no valid events in the window")
         self._ids += [str(end["trace_id"])] if "trace_id" in end else []
         if len(set(self._ids)) > 1:
             raise UnusableTrace("WrongTrace", f"the file carries several trace ids: {sorted(set(self._ids))[:4]}")

@@ -37,7 +37,7 @@ audit = logging.getLogger("fleetprof.audit")
 
 
 class ClusterAccess:
-    """Recognises people by `doorway`, and by `kubectl` where that is there; one of them is.
+    """Recognises people by `recognizer`, and by `kubectl` where that is there; one of them is.
 
     `shared`: other clusters' captures are in the store, of which rights on this cluster's namespaces show none.
     `list_namespaces` blocks; it gives those that have captures, telemetry or policies.
@@ -45,7 +45,7 @@ class ClusterAccess:
 
     def __init__(
         self,
-        doorway: Sessions | Proxy | None,
+        recognizer: Sessions | Proxy | None,
         api: KubernetesApi,
         reviews: Reviews,
         list_namespaces: Callable[[], Collection[str]],
@@ -55,7 +55,7 @@ class ClusterAccess:
         kubectl: KubectlSignIn | None = None,
         shared: bool = False,
     ) -> None:
-        self._doorway = doorway
+        self._recognizer = recognizer
         self._sign_in = sign_in
         self._kubectl = kubectl
         self._shared = shared
@@ -63,9 +63,9 @@ class ClusterAccess:
         self._reviews = reviews
         self._list_namespaces = list_namespaces
         self._writes = writes
-        if doorway is None:
+        if recognizer is None:
             self._mode, self.next_step = "kubectl", NEXT_STEP
-        elif isinstance(doorway, Sessions):
+        elif isinstance(recognizer, Sessions):
             self._mode, self.next_step = "oidc", f"sign in: {START_PATH}"
         else:
             self._mode, self.next_step = "proxy", "come through the proxy that signs you in"
@@ -87,11 +87,11 @@ class ClusterAccess:
         """The token of a person who was recognised."""
         if self._kubectl is not None and (token := self._kubectl.read_token(request)):
             return token
-        if self._doorway is None:
+        if self._recognizer is None:
             return None
-        if isinstance(self._doorway, Proxy):
-            return self._doorway.read_token(request)
-        return self._doorway.read_token(request.cookies.get(SESSION_COOKIE, ""))
+        if isinstance(self._recognizer, Proxy):
+            return self._recognizer.read_token(request)
+        return self._recognizer.read_token(request.cookies.get(SESSION_COOKIE, ""))
 
     def came_by_kubectl(self, request: Request) -> bool:
         """Tells whether the person's token is the API server's own."""
@@ -120,8 +120,8 @@ class ClusterAccess:
         """Ends the session of this request; a proxy's sessions are its own."""
         if self._kubectl is not None and self._kubectl.end(request, response):
             return
-        if isinstance(self._doorway, Sessions):
-            subject = self._doorway.end(request.cookies.get(SESSION_COOKIE, ""))
+        if isinstance(self._recognizer, Sessions):
+            subject = self._recognizer.end(request.cookies.get(SESSION_COOKIE, ""))
             if subject is not None:
                 audit.info("%s", json.dumps({"signed_out": subject.name}))
             forget(response, SESSION_COOKIE)
@@ -138,12 +138,12 @@ class ClusterAccess:
     async def _recognise(self, request: Request) -> Subject | None:
         if self._kubectl is not None and (subject := self._kubectl.find(request)) is not None:
             return subject
-        if isinstance(self._doorway, Proxy):
-            return await self._doorway.recognise(request)
+        if isinstance(self._recognizer, Proxy):
+            return await self._recognizer.recognise(request)
         refuse_identity_headers(request)
-        if self._doorway is None:
+        if self._recognizer is None:
             return None
-        return self._doorway.find(request.cookies.get(SESSION_COOKIE, ""))
+        return self._recognizer.find(request.cookies.get(SESSION_COOKIE, ""))
 
     async def _find_permitted(
         self, subject: Subject, verb: str, named: Collection[str] | None

@@ -42,15 +42,15 @@ class ClusterSite:
 def make_site(settings: Settings, store: Store, catalog: Catalog, api: KubernetesApi) -> ClusterSite:
     """Nothing listens yet."""
     sessions = Sessions()
-    doorway: Sessions | Proxy | None = Proxy(settings.proxy, settings.names) if settings.proxy is not None else None
+    recognizer: Sessions | Proxy | None = Proxy(settings.proxy, settings.names) if settings.proxy is not None else None
     signing_in = None
     by_kubectl = KubectlSignIn(api) if settings.kubectl_sign_in else None
     if settings.provider is not None:
-        doorway = sessions
+        recognizer = sessions
         signing_in = ProviderSignIn(settings.provider, settings.names, sessions, settings.public_url)
     reviews = Reviews(api)
     access = ClusterAccess(
-        doorway,
+        recognizer,
         api,
         reviews,
         catalog.namespaces,
