@@ -156,6 +156,9 @@ def table(found: list[JudgedPrediction]) -> list[str]:
         inside = f"{100 * np.mean(judged):.1f} %" if judged else "-"
         shares = "".join(f"{100 * one:>7.2f} %" for one in (np.median(errors), errors.mean(), errors.max()))
         rows.append(f"{line:<34}{len(of):>5}{shares}{inside:>9}")
+    every = [one.inside for one in found if one.inside is not None]
+    if every:
+        rows.append(f"{'intervals: all of these':<34}{len(every):>5}{'':27}{100 * np.mean(every):>7.1f} %")
     return rows
 
 

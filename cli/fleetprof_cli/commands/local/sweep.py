@@ -30,6 +30,7 @@ from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.local.capture import take_capture
 from fleetprof_cli.local.hub_client import HubClient
 from fleetprof_cli.local.own_command import last_lines, start_own, stop_own
+from fleetprof_cli.local.saved_files import SavedFiles
 from fleetprof_cli.local.state import StateDirectory
 from fleetprof_cli.messages import Failure, say
 from fleetprof_cli.options import output_option
@@ -78,9 +79,25 @@ class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
 )
 @click.option("--iterations", type=IntegerRange(2, 500), default=20, show_default=True, help="Iterations to capture.")
 @click.option("--memory", "memory_gb", type=float, metavar="GB", help="Memory that a process may have.")
+@click.option(
+    "--watch",
+    "watched",
+    metavar="PATH",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="Run again when this file, or one in this folder, is saved; Ctrl-C ends it.",
+)
 @output_option("text", "json", text="The result in words, or as a JSON document.")
 @click.argument("words", metavar="-- COMMAND [ARGUMENT]...", nargs=-1, required=True, type=click.UNPROCESSED)
-def command(*, setting: str, iterations: int, memory_gb: float | None, output: str, words: tuple[str, ...]) -> None:
+def command(
+    *,
+    setting: str,
+    iterations: int,
+    memory_gb: float | None,
+    watched: tuple[Path, ...],
+    output: str,
+    words: tuple[str, ...],
+) -> None:
     """Run a training command at several batch sizes, and find the one to take.
 
     The command is stopped as soon as its iterations are captured.
@@ -88,6 +105,23 @@ def command(*, setting: str, iterations: int, memory_gb: float | None, output: s
     sizes = _read_sizes(setting)
     if not any(_PLACE in word for word in words):
         raise Failure(f"{_PLACE} is nowhere in the command", code=ExitCode.INVALID)
+    memory_bytes = None if memory_gb is None else memory_gb * 1e9
+    files = SavedFiles(watched)
+    while True:
+        try:
+            _show(_conclude(_run_all(sizes, words, iterations), words, memory_bytes), output)
+        except Failure as failure:
+            if not watched:
+                raise
+            failure.show()
+        if not watched:
+            return
+        say("waiting for a file to be saved; Ctrl-C ends this")
+        say(f"saved: {', '.join(str(path) for path in files.wait()[:3])}")
+
+
+def _run_all(sizes: list[int], words: tuple[str, ...], iterations: int) -> list[SizedCapture]:
+    """The command at each size, one after the other."""
     captures = []
     with tempfile.TemporaryDirectory(prefix="fleetprof-sweep-") as name, ExitStack() as cleanup:
         folder = Path(name)
@@ -98,7 +132,10 @@ def command(*, setting: str, iterations: int, memory_gb: float | None, output: s
             run = [word.replace(_PLACE, str(size)) for word in words]
             say(f"batch size {size}: {shlex.join(run)}")
             captures.append(_measure(state, size, run, iterations))
-    result = _conclude(captures, words, None if memory_gb is None else memory_gb * 1e9)
+    return captures
+
+
+def _show(result: SweepResult, output: str) -> None:
     if output == "json":
         print_json(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
     else:
