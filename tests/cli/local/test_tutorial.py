@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,14 @@ def test_the_tutorial_runs_captures_reads_mends_and_compares() -> None:
     assert [line.split()[1] for line in COMMANDS] == ["run", "capture", "report", "run", "capture", "diff"]
 
 
+def has_ended(job: subprocess.Popen[bytes]) -> bool:
+    return job.poll() is not None
+
+
+def is_listed(fleetprof: Callable[..., Finished], name: str) -> bool:
+    return f'"{name}"' in fleetprof("list", "-o", "json").stdout
+
+
 @pytest.mark.torch
 def test_the_commands_lead_to_cause_and_proof(
     start: Callable[..., subprocess.Popen[bytes]], fleetprof: Callable[..., Finished], monkeypatch: pytest.MonkeyPatch
@@ -35,9 +44,9 @@ def test_the_commands_lead_to_cause_and_proof(
         if words[1] == "run":
             if job is not None:
                 job.send_signal(signal.SIGINT)
-                wait_until(lambda ended=job: ended.poll() is not None, "the end of the job", 60)
+                wait_until(partial(has_ended, job), "the end of the job", 60)
             job = start(*words[1:], log=f"{words[3]}.log")
-            wait_until(lambda name=words[3]: f'"{name}"' in fleetprof("list", "-o", "json").stdout, "the job", 60)
+            wait_until(partial(is_listed, fleetprof, words[3]), "the job", 60)
             continue
         waits = ["--wait-for-job"] if words[1] == "capture" else []
         result = fleetprof(*words[1:], *waits, cwd=ROOT)
