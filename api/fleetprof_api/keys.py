@@ -1,4 +1,4 @@
-"""The layout of the object store (docs/design.md#the-object-store): the one place that knows the layout.
+"""The layout of the object store (docs/architecture.md#the-object-store): the one place that knows the layout.
 
     v1/<namespace>/<request uid>/request.json
                                  ledger.json

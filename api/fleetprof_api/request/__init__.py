@@ -1,4 +1,4 @@
-"""ProfileRequest: one bounded capture, as a user asks for it (`fleetprof.io/v1alpha1`, docs/design.md#a-request).
+"""ProfileRequest: one bounded capture, as a user asks for it (`fleetprof.io/v1alpha1`, docs/architecture.md#a-request).
 
 Guarantees: `parse_request` either returns a request in which every rule holds, or raises `InvalidRequest` with *all*
 that is wrong, each with the field's path, the rule and the allowed values. These types are the one source of the kind:

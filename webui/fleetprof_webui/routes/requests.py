@@ -111,7 +111,7 @@ async def check_capture(request: Request, service: CurrentService, viewer: Curre
 async def cancel_request(
     request: Request, service: CurrentService, viewer: CurrentViewer, namespace: Namespace, uid: Uid
 ) -> Response:
-    """Takes a capture back, as far as that is possible (docs/design.md#capture), in the person's own name."""
+    """Takes a capture back, as far as that is possible (docs/architecture.md#capture), in the person's own name."""
     viewer.check_namespace(namespace, "request")
     captures = _find_captures(request, service, viewer)
     try:

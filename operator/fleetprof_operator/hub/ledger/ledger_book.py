@@ -5,7 +5,7 @@ the book to write, and read through `ledger_view`.
 
 Guarantees: pure, time is passed in; a rank's line only moves forward whatever order events come in; every rank that is
 not uploaded ends with a reason and a sentence; the conditions can be derived anew from a ledger that was read back.
-`Succeeded` carries the state of the request in its reason, there is no phase (docs/design.md#a-request):
+`Succeeded` carries the state of the request in its reason, there is no phase (docs/architecture.md#a-request):
 
     Unknown  Waiting, Capturing, Uploading, Analyzing
     True     Complete; PartiallyCaptured (some ranks failed, the others are in the store and analysed; or all are, and
