@@ -62,7 +62,13 @@ def test_a_stage_whose_work_would_cost_more_elsewhere_is_not_heavy() -> None:
     assert (found.verdict, found.ranks) == ("nobody", [])
 
 
-@pytest.mark.parametrize("layout", ["ddp", "hsdp", "launch", "pipeline"])
-def test_nobody_is_named_in_a_healthy_job(layout: str) -> None:
-    found = stragglers_of_traces(draw_simulated(layout, "none", 1).job.traces())
+HEALTHY = [
+    ("ddp", 1), ("hsdp", 1), ("launch", 1), ("pipeline", 1),
+    ("pipeline", 870_007),  # kernels beside a receive that waits are slower for a while: 1.4 % of the iteration
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("layout", "seed"), HEALTHY)
+def test_nobody_is_named_in_a_healthy_job(layout: str, seed: int) -> None:
+    found = stragglers_of_traces(draw_simulated(layout, "none", seed).job.traces())
     assert (found.verdict, found.ranks, found.slow_links) == ("nobody", [], [])

@@ -10,12 +10,12 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, FoundBy
+from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, FoundBy, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.lateness.reference import Reference, of_itself, of_other_iterations, of_peers
 from fleetprof_analyzer.job.stragglers.replay.course import Scenario
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
-from fleetprof_analyzer.job.stragglers.thresholds import LEAST, LEAST_BESIDE_NOISE
+from fleetprof_analyzer.job.stragglers.thresholds import LEAST, LEAST_BESIDE_NOISE, LEAST_PAUSE
 
 _MOST: Final = 16
 _LEAST_GAIN: Final = 0.005
@@ -91,7 +91,8 @@ def judge(replay: Replay, table: OwnTime, candidates: list[Candidate]) -> Judged
         )
     faults.sort(key=lambda fault: -fault.gain_alone)
     joint = float((total[0] - total[1]) / total[0])
-    if joint < least_joint_gain(replay):
+    comes_and_goes = all(candidate.pattern == LatePattern.INTERMITTENT for candidate in rest)
+    if joint < max(least_joint_gain(replay), LEAST_PAUSE if comes_and_goes else 0.0):
         return Judged([], faults, joint)
     least = max(_LEAST_GAIN, _LEAST_OF_FIRST * faults[0].gain_alone)
     named = [fault for fault in faults if fault.gain_alone >= least]
