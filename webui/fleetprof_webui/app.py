@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
 from fleetprof_webui.access.guard import Guard
+from fleetprof_webui.listener.turn_taking import TurnTaking
 from fleetprof_webui.metrics import Metrics
 from fleetprof_webui.openapi import make_document
 from fleetprof_webui.pages import STATIC, Pages, send_index
@@ -42,13 +43,14 @@ def create_application(
     look_every_s: float | None = None,
     metrics: bool = True,
     forwarded: bool = False,
+    name_caller: Callable[[Request], str] | None = None,
     static: Path = STATIC,
 ) -> FastAPI:
     """The application for `service`; with None it can only be described.
 
     `hosts` are the values of the Host header that are ours, with their port. `look_every_s` None: the catalog stays as
-    it is. `metrics`: whether they are at the same port. `forwarded`: people
-    may come by a port that they forward.
+    it is. `metrics`: whether they are at the same port. `forwarded`: people may come by a port that they forward.
+    `name_caller`: whose turn a request is; without it all are worked on as they come.
     """
 
     @asynccontextmanager
@@ -80,6 +82,8 @@ def create_application(
     _add_errors(app)
     app.openapi = lambda: make_document(app)  # type: ignore[method-assign]
     app.add_middleware(Pages, folder=static)
+    if name_caller is not None:
+        app.add_middleware(TurnTaking, name_caller=name_caller)
     app.add_middleware(Guard, hosts=hosts, metrics=app.state.metrics, forwarded=forwarded)
     return app
 

@@ -83,6 +83,15 @@ class ClusterAccess:
         mode = "kubectl" if self.came_by_kubectl(request) else self._mode
         return Viewer(subject.name, subject.groups, mode, permitted, self._writes != "none")
 
+    def name_caller(self, request: Request) -> str:
+        """Whose request it is, as far as that is known without asking anybody: a person's, else an address's."""
+        subject = self._kubectl.find(request) if self._kubectl is not None else None
+        if subject is None and isinstance(self._doorway, Proxy):
+            subject = self._doorway.recall(request)
+        elif subject is None and isinstance(self._doorway, Sessions):
+            subject = self._doorway.find(request.cookies.get(SESSION_COOKIE, ""))
+        return f"person {subject.name}" if subject else f"address {request.client.host if request.client else ''}"
+
     def find_token(self, request: Request) -> str | None:
         """The token of a person who was recognised."""
         if self._kubectl is not None and (token := self._kubectl.read_token(request)):

@@ -94,6 +94,18 @@ class Proxy:
         except (JoseError, ValueError, UnusableClaims) as error:
             raise _forged(request, [self._settings.header], f"{type(error).__name__}: {error}") from None
 
+    def recall(self, request: Request) -> Subject | None:
+        """Who the proxy says it is, by the keys that are known; None where they do not prove it."""
+        token = self.read_token(request)
+        if self._keys is None or not token or len(token) > _MOST_TOKEN:
+            return None
+        try:
+            found = self._decode(token)
+            self._claims.validate(found.claims)
+            return self._names.read_subject(found.claims)
+        except (JoseError, ValueError, UnusableClaims):
+            return None
+
     def read_token(self, request: Request) -> str:
         """The token of a request whose person was recognised."""
         return request.headers.get(self._settings.header, "").removeprefix("Bearer ")

@@ -30,6 +30,7 @@ WRONG_SETTINGS: Final = 2
 _MOST_OF_PEOPLE: Final = 1024
 _MOST_OF_PROBES: Final = 64
 _ENDS_WITHIN_S: Final = 5
+_SWITCH_S: Final = 0.0005  # a thread that calculates holds up the event loop for so long, each time
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ def set_up_logs(level: str) -> None:
 
 def main() -> None:
     """Runs the process."""
+    sys.setswitchinterval(_SWITCH_S)
     settings = read_settings(sys.argv[1:])
     set_up_logs(settings.log_level)
     try:

@@ -75,6 +75,7 @@ def make_site(settings: Settings, store: Store, catalog: Catalog, api: Kubernete
         look_every_s=settings.look_every_s,
         metrics=False,
         forwarded=by_kubectl is not None,
+        name_caller=access.name_caller,
     )
     if signing_in is not None:
         app.state.sign_in = signing_in
