@@ -76,20 +76,6 @@ class LocalJob:
             "the sidecar",
         )
 
-    def trainer_pid(self, rank: int) -> int:
-        """The pid of one rank's training process."""
-
-        def find() -> int:
-            for pid, _, command in processes_of(self.process.pid):
-                launches = str(LAUNCHER) in command or str(TORCHRUN) in command
-                if str(TRAINING) in command and not launches and "fleetprof" not in command:
-                    environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-                    if f"RANK={rank}".encode() in environ or self.world_size == 1:
-                        return pid
-            return 0
-
-        return wait_until(find, f"rank {rank}'s process")
-
     def touch(self, name: str) -> None:
         (self.folder / name).touch()
 

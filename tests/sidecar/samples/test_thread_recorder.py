@@ -18,7 +18,6 @@ PLACES = {
 }
 STACKS = {"first": 0, "stacks": [[1, 0], [0]]}
 ROWS: dict[str, Any] = {"at_unix_ns": [20, 10], "stack": [1, 0], **COUNTERS, "involuntary_switches": [0, 0], **CORES}
-COLLECTIONS = {"start_unix_ns": [30, 12], "duration_ns": [4, 5]}
 SAID = [("places", PLACES), ("stacks", STACKS), ("thread", ROWS)]
 
 
