@@ -1,70 +1,18 @@
-"""Modules of every kind under marks, in a real PyTorch: prints, as JSON, what was marked and what became of the job.
-
-A mark is written down instead of being recorded: `+NAME` when it is entered, `-NAME` when it is left.
-"""
+"""Modules of every kind under marks, in a real PyTorch: prints, as JSON, what was marked and what became of the job."""
 
 import json
 import os
-import sys
 import threading
 import warnings
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
-import torch.nn.modules.module as hooked
+from agent.modules import marked_sizes
+from agent.modules.written_marks import Marked, Pair, Range, X, columns_of, is_clean, log_of
 from fleetprof_agent.modules import marks as marks_module
-from fleetprof_agent.modules.marks import ModuleMarks
 from torch import nn
 from torch.utils.checkpoint import checkpoint
-
-
-class Range:
-    """Stands for PyTorch's own; writes down what it is told."""
-
-    log: ClassVar[list[str]] = []
-
-    def __init__(self, title: str) -> None:
-        self.name = title.partition(" ")[2]
-
-    def __enter__(self) -> None:
-        self.log.append("+" + self.name)
-
-    def __exit__(self, *_: object) -> None:
-        self.log.append("-" + self.name)
-
-
-class Marked:
-    """`with` it modules are marked."""
-
-    def __enter__(self) -> ModuleMarks:
-        Range.log.clear()
-        self.marks = ModuleMarks(torch)
-        self.marks._range = Range
-        self.marks.begin()
-        return self.marks
-
-    def __exit__(self, *_: object) -> None:
-        self.marks.end()
-
-
-def is_clean() -> bool:
-    """Tells whether nothing of ours is left in PyTorch."""
-    dicts = (hooked._global_forward_hooks, hooked._global_forward_pre_hooks, hooked._global_forward_hooks_always_called)
-    callback = sys.modules.get("torch._dynamo.callback")
-    callbacks = callback.callback_handler.start_callbacks if callback is not None else []
-    return not any(dicts) and not callbacks and hooked._has_any_global_hook.__module__ == hooked.__name__
-
-
-class Pair(nn.Module):
-    """Two layers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.b(self.a(x).relu())
 
 
 class Fails(nn.Module):
@@ -120,22 +68,12 @@ class Watches(torch.overrides.TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-X = torch.ones(2, 4)
-
-
 def caught(error: BaseException) -> list[str]:
     """The marks around an exception, which is what it was."""
     module = Catches(error)
     log = log_of(module)
     assert module.caught is error
     return log
-
-
-def log_of(module: nn.Module, *more: Any) -> list[str]:
-    """The marks of one call."""
-    with Marked():
-        module(X, *more)
-    return Range.log[2:-2]
 
 
 def threads() -> Any:
@@ -348,140 +286,6 @@ DESCRIBED = {
 }
 
 
-def columns_of(marks: ModuleMarks) -> dict[str, Any]:
-    """The one message about the modules."""
-    messages: list[dict[str, Any]] = []
-
-    def send(_kind: str, **fields: Any) -> bool:
-        messages.append(fields)
-        return True
-
-    marks.table.flush(send)
-    (columns,) = messages
-    return columns
-
-
-SIZES = ("name", "calls", "parameter_bytes", "gradient_bytes", "optimizer_bytes", "saved_bytes", "rows", "indices")
-
-
-class Words(nn.Module):
-    """Tied weights, a parameter outside of any call, a layer that is not trained."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.table = nn.Embedding(10, 4)
-        self.layer, self.frozen = nn.Linear(4, 4), nn.Linear(4, 4).requires_grad_(False)
-        self.norm = nn.BatchNorm1d(4)
-        self.scales = nn.ParameterList([torch.ones(4)])
-        self.out = nn.Linear(4, 10, bias=False)
-        self.out.weight = self.table.weight
-
-    def forward(self, *, ids: torch.Tensor) -> dict[str, torch.Tensor]:
-        values = self.table(ids).mean(1) * self.scales[0]
-        return {"loss": self.out(self.norm(self.frozen(self.layer(values))).exp()).sum()}
-
-
-def sizes_of(step: Any, *optimizers: torch.optim.Optimizer) -> Any:
-    """The words of an iteration: a row for each module, sizes as in SIZES."""
-    with Marked() as marks:
-        step()
-    for optimizer in optimizers:
-        optimizer.step()
-        marks.read_optimizer(optimizer)
-    marks.weigh()
-    columns = columns_of(marks)
-    return [[columns[name][at] for name in SIZES] for at in range(len(columns["name"]))]
-
-
-def weighed() -> Any:
-    """Two forwards before the step, of which the second has more rows."""
-    model = Words()
-    optimizer = torch.optim.Adam(model.parameters())
-
-    def step() -> None:
-        for rows in (2, 3):
-            model(ids=torch.zeros(rows, 5, dtype=torch.int64))["loss"].backward()
-
-    return sizes_of(step, optimizer)
-
-
-def weighed_again() -> Any:
-    """The hooks of the job hide what they hold: a checkpoint's inside is computed again."""
-    pair = Pair()
-    values = X.clone().requires_grad_()
-
-    class Holds(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.pair = pair
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return checkpoint(self.pair, x.exp(), use_reentrant=False)
-
-    model = Holds()
-    return sizes_of(lambda: model(values).sum().backward(), torch.optim.SGD(pair.parameters(), lr=0.1))
-
-
-class Keeps(torch.autograd.Function):
-    """Needs the very parameter that it saved, as fused gradients do."""
-
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        ctx.save_for_backward(x, weight)
-        return x @ weight
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
-        x, weight = ctx.saved_tensors
-        weight.main_grad += x.T @ gradient
-        return gradient @ weight.T, None
-
-
-class Fuses(nn.Module):
-    """Adds gradients into a buffer of its own."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(4, 4))
-        self.weight.main_grad = torch.zeros(4, 4)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return Keeps.apply(x, self.weight)
-
-
-def fused() -> Any:
-    """A Function of the job gets what it saved; so do its own hooks and transforms."""
-    model = Fuses()
-    packed: list[torch.Tensor] = []
-
-    def pack(tensor: torch.Tensor) -> int:
-        packed.append(tensor)
-        return len(packed) - 1
-
-    def step() -> None:
-        values = X.clone().requires_grad_()
-        with torch.autograd.graph.saved_tensors_hooks(pack, packed.__getitem__):
-            model.weight.sum().exp()
-        model(values * 1).sum().backward()
-        torch.func.grad(lambda x: x.exp().sum())(X)
-
-    rows = sizes_of(step)
-    return [rows, len(packed) > 0, model.weight.main_grad.sum().item()]
-
-
-def unknown() -> Any:
-    """On two threads nobody can tell which of them saved."""
-    pair = Pair()
-
-    def step() -> None:
-        one = threading.Thread(target=lambda: pair(X))
-        one.start()
-        one.join()
-        pair(X)
-
-    return sizes_of(step)
-
-
 def scripted() -> Any:
     """A ScriptModule is calls from outside."""
     return log_of(nn.Sequential(torch.jit.script(nn.Linear(4, 4))))
@@ -509,10 +313,7 @@ CASES = {
     "compiled meanwhile": compiled_meanwhile,
     "described": described,
     "scripted": scripted,
-    "weighed": weighed,
-    "weighed again": weighed_again,
-    "fused": fused,
-    "unknown": unknown,
+    **marked_sizes.CASES,
 }
 
 

@@ -18,6 +18,7 @@ from harness.training.local_job import NO_COMPILER
 
 pytestmark = pytest.mark.torch
 
+TESTS = Path(__file__).parents[2]
 PYTHONS = os.environ.get("FLEETPROF_TORCH_PYTHONS", sys.executable).split(os.pathsep)
 PAIR = ["+Pair", "+Pair.a", "-Pair.a", "+Pair.b", "-Pair.b", "-Pair"]
 EXPECTED: dict[str, Any] = {
@@ -107,7 +108,7 @@ def test_modules_are_marked_and_the_job_is_unharmed(python: str) -> None:
     program = Path(__file__).with_name("marked_models.py")
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(Path(fleetprof_agent.__file__).parents[1]), str(NO_COMPILER.parent)]),
+        "PYTHONPATH": os.pathsep.join(map(str, (Path(fleetprof_agent.__file__).parents[1], NO_COMPILER.parent, TESTS))),
         "WITH_COMPILER": "front",
         "OMP_NUM_THREADS": "1",
     }
