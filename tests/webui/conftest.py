@@ -131,7 +131,8 @@ def put_older_report(store: MemoryStore, namespace: str, uid: str, data: bytes) 
 def put_in_head(store: MemoryStore, namespace: str, uid: str, name: str, literal: str) -> None:
     """The head of a report with this JSON in a field."""
     key = keys.slice_key(namespace, uid, "head")
-    head = json.loads(gzip.decompress(store.get(key))) | {name: "@@@"}
+    head = json.loads(gzip.decompress(store.get(key)))
+    (head if name in head else head["figures"])[name] = "@@@"
     store.put(key, gzip.compress(json.dumps(head).replace('"@@@"', literal).encode()))
     # What is looked at again is a report of another version.
     store.put(keys.report_key(namespace, uid), store.get(keys.report_key(namespace, uid)) + b"\n")

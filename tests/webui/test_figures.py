@@ -3,16 +3,17 @@
 import re
 from pathlib import Path
 
+from fleetprof_api.slices.head import Figures
 from fleetprof_webui.catalog.figures import FIGURES
 from fleetprof_webui.catalog.schema import FLEET_FACETS, FLEET_ORDERS
-from fleetprof_webui.models.fleet import Figures, FleetFacets
+from fleetprof_webui.models.fleet import FleetFacets
 
 COLUMNS = Path(__file__).parents[2] / "webui/frontend/src/fleet/columns.tsx"
 
 
 def test_every_field_of_the_answer_has_its_row() -> None:
     rows, fields = {figure.name for figure in FIGURES}, set(Figures.__struct_fields__)
-    assert rows == fields, f"only in one of catalog/figures.py and models/fleet.py: {sorted(rows ^ fields)}"
+    assert rows == fields, f"only in one of catalog/figures.py and slices/head.py: {sorted(rows ^ fields)}"
 
 
 def test_every_facet_is_answered() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from fleetprof_api.report.report import Report, TimeBreakdown
-from fleetprof_api.slices.head import Head
+from fleetprof_api.slices.head import Figures, Head
 
 from fleetprof_analyzer.slices.figures import find_iteration_ns, find_power_mw, measured_ranks
 from fleetprof_analyzer.views.answer.answer import give_answer
@@ -23,25 +23,27 @@ def make_head(report: Report, most: int) -> Head:
     on_gpu = total is not None and total.kind == "gpu"
     hosts = list(dict.fromkeys(rank.host_name[:_MOST_NAME] for rank in report.ranks if rank.host_name))
     return Head(
-        rank_count=len(report.ranks),
-        kind="" if total is None else total.kind,
-        gpu=_most_frequent(rank.device_name for rank in measured_ranks(report)) if on_gpu else "",
-        torch_version=_most_frequent(rank.torch_version for rank in measured_ranks(report)),
-        iteration_ns=find_iteration_ns(report),
-        span_ns=time_ns.span,
-        compute_ns=time_ns.compute,
-        overlapped_communication_ns=time_ns.overlapped_communication,
-        exposed_communication_ns=time_ns.exposed_communication,
-        exposed_memory_ns=time_ns.exposed_memory,
-        idle_ns=time_ns.idle,
-        busy_permille=_permille(time_ns.span - time_ns.idle - time_ns.unrecorded, time_ns.span),
-        exposed_communication_permille=_permille(time_ns.exposed_communication, time_ns.span),
-        power_mw=find_power_mw(report),
-        verdict=late.verdict if late else "not_judged",
-        stragglers=[one.rank for one in late.ranks[:_MOST_STRAGGLERS]] if late else [],
-        gain_permille=min(1000, max(0, round(1000 * late.gain))) if late else 0,
-        top_finding=report.findings[0].kind if report.findings else "",
-        sentence=give_answer(report).sentence[:_MOST_SENTENCE],
+        figures=Figures(
+            rank_count=len(report.ranks),
+            kind="" if total is None else total.kind,
+            gpu=_most_frequent(rank.device_name for rank in measured_ranks(report)) if on_gpu else "",
+            torch_version=_most_frequent(rank.torch_version for rank in measured_ranks(report)),
+            iteration_ns=find_iteration_ns(report),
+            span_ns=time_ns.span,
+            compute_ns=time_ns.compute,
+            overlapped_communication_ns=time_ns.overlapped_communication,
+            exposed_communication_ns=time_ns.exposed_communication,
+            exposed_memory_ns=time_ns.exposed_memory,
+            idle_ns=time_ns.idle,
+            busy_permille=_permille(time_ns.span - time_ns.idle - time_ns.unrecorded, time_ns.span),
+            exposed_communication_permille=_permille(time_ns.exposed_communication, time_ns.span),
+            power_mw=find_power_mw(report),
+            verdict=late.verdict if late else "not_judged",
+            stragglers=[one.rank for one in late.ranks[:_MOST_STRAGGLERS]] if late else [],
+            gain_permille=min(1000, max(0, round(1000 * late.gain))) if late else 0,
+            top_finding=report.findings[0].kind if report.findings else "",
+            sentence=give_answer(report).sentence[:_MOST_SENTENCE],
+        ),
         hosts=hosts[:most],
         cut=max(0, len(hosts) - most),
     )

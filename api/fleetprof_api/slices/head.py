@@ -4,11 +4,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from fleetprof_api.slices.slice import Ns, Slice
+from fleetprof_api.slices.slice import Ns, Part, Slice
 
 
-class Head(Slice):
-    """The headline figures of a report. Times are sums over the ranks that are measured."""
+class Figures(Part):
+    """A report in a row of a table. Times are sums over the ranks that are measured."""
 
     rank_count: int
     kind: Annotated[str, Meta(description='gpu or cpu: the ranks that the figures are of; ""')]
@@ -29,4 +29,10 @@ class Head(Slice):
     gain_permille: Annotated[int, Meta(description="of the iteration, if what is named is mended; thousandths")]
     top_finding: Annotated[str, Meta(description='kind of the first finding; ""')]
     sentence: Annotated[str, Meta(description="the report's answer, in one sentence")]
+
+
+class Head(Slice):
+    """The headline figures of a report, and its hosts."""
+
+    figures: Figures
     hosts: Annotated[list[str], Meta(description="names of the hosts; `cut` counts those that are left out")]

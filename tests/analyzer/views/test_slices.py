@@ -114,8 +114,8 @@ def test_the_overview_says_the_answer_and_counts() -> None:
 def test_the_head_is_a_few_kilobytes(large: Report) -> None:
     hosts = [msgspec.structs.replace(one, host_name=f"gpu-{one.rank}") for one in large.ranks]
     head = msgspec.json.decode(encode_slice(msgspec.structs.replace(large, ranks=hosts), "head"), type=Head)
-    assert (head.rank_count, len(head.hosts), head.cut) == (10_000, 512, 9_488)
-    assert head.stragglers == [LATE]
+    assert (head.figures.rank_count, len(head.hosts), head.cut) == (10_000, 512, 9_488)
+    assert head.figures.stragglers == [LATE]
 
 
 def test_kernels_are_compared_between_ranks(report: Report) -> None:

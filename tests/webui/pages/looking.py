@@ -40,6 +40,7 @@ def open_whole(page: Page, address: str) -> None:
     for down in range(0, page.evaluate("document.body.scrollHeight"), 700):
         page.evaluate(f"scrollTo(0, {down})")
         page.wait_for_timeout(20)
+    expect(page.locator(".later, .loading")).to_have_count(0)
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     page.wait_for_load_state("networkidle")
     expect(page.locator(".loading")).to_have_count(0)

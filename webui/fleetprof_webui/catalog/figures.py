@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fleetprof_api.plain_text import make_printable
-from fleetprof_api.slices.head import Head
+from fleetprof_api.slices.head import Figures
 from sqlalchemy import BigInteger, Integer, String, Text
-
-from fleetprof_webui.models.fleet import Figures
 
 UNKNOWN: Final = -1
 """A figure that is not known, in columns that lists are sorted by: NULL has no place in a keyset."""
@@ -23,7 +21,7 @@ ColumnType = BigInteger | Integer | String
 
 @dataclass(frozen=True, slots=True)
 class ReportFigure:
-    """A field of `Head` and of `models.fleet.Figures`, and its column.
+    """A field of `Figures`, and its column.
 
     `sort`, `facet`: its name where the fleet can be sorted or filtered by it.
     """
@@ -43,9 +41,9 @@ class ReportFigure:
         """Its value in a workload without a report."""
         return UNKNOWN if isinstance(self.column, Integer) else ""
 
-    def write(self, head: Head) -> int | str:
+    def write(self, figures: Figures) -> int | str:
         """Its value as the column holds it; numbers in a list are joined by commas."""
-        value = getattr(head, self.name)
+        value = getattr(figures, self.name)
         if isinstance(self.column, Integer):
             return number(value, _MOST if isinstance(self.column, BigInteger) else _MOST_INTEGER)
         shown = ",".join(map(str, value)) if isinstance(value, list) else value

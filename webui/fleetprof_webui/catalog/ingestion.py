@@ -182,11 +182,11 @@ def _read_report(store: Store, namespace: str, uid: str) -> tuple[ReportRows | N
 
 
 def _fetch_head(store: Store, namespace: str, uid: str) -> bytes:
-    """The head as it is stored, or of a report that was written without one. Raises as `WholeReports.slice` does."""
+    """The head as it is stored, or of a report that was written without one. Raises as `WholeReports.head` does."""
     try:
         return read_limited(store, keys.slice_key(namespace, uid, "head"), SLICES["head"].most_bytes)
     except NotFound:
-        return WholeReports(store).slice(namespace, uid, "head")
+        return WholeReports(store).head(namespace, uid)
 
 
 def _read(store: Store, key: str, kind: type[_Kind]) -> _Kind | None:

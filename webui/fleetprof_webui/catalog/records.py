@@ -79,7 +79,7 @@ def state_of(ledger: Ledger) -> str:
 
 def report_rows(head: Head) -> ReportRows:
     """The headline figures of a report, and its hosts."""
-    row = {figure.name: figure.write(head) for figure in FIGURES}
+    row = {figure.name: figure.write(head.figures) for figure in FIGURES}
     return ReportRows(row, sorted({text(host, 253) for host in head.hosts if host}))
 
 

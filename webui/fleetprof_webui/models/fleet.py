@@ -2,33 +2,10 @@
 
 from typing import Annotated
 
+from fleetprof_api.slices.head import Figures
 from msgspec import Meta
 
-from fleetprof_webui.models.model import Model, Ns, Permille, UnixNs
-
-
-class Figures(Model):
-    """A report in a row of a table. Times are means per rank and iteration where iterations are known."""
-
-    rank_count: int
-    kind: Annotated[str, Meta(description="gpu or cpu: the ranks that the figures are of")]
-    gpu: Annotated[str, Meta(description='name of the device; "" on CPU-only ranks')]
-    torch_version: str
-    iteration_ns: Annotated[int | None, Meta(description="median length of an iteration, ns")]
-    span_ns: Annotated[int, Meta(description="sum over ranks; the parts below add up to it, ns")]
-    compute_ns: Ns
-    overlapped_communication_ns: Annotated[int, Meta(description="a part of compute_ns")]
-    exposed_communication_ns: Ns
-    exposed_memory_ns: Ns
-    idle_ns: Ns
-    busy_permille: Annotated[int | None, Meta(description="(span - idle) / span")]
-    exposed_communication_permille: int | None
-    power_mw: Annotated[int | None, Meta(description="mean power of all sampled devices within iterations, mW")]
-    verdict: Annotated[str, Meta(description="`stragglers.verdict` of the report")]
-    stragglers: Annotated[list[int], Meta(description="ranks that are named, at most 8")]
-    gain_permille: Annotated[Permille, Meta(description="of the iteration, if what is named is mended")]
-    top_finding: Annotated[str, Meta(description='kind of the first finding; ""')]
-    sentence: Annotated[str, Meta(description="the report's answer, in one sentence")]
+from fleetprof_webui.models.model import Model, UnixNs
 
 
 class Capture(Model):

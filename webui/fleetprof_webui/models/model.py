@@ -4,15 +4,10 @@ Guarantees: every field is always there, null where it is not known; durations a
 Unix nanoseconds are decimal strings, because JavaScript's numbers lose them beyond 2^53.
 """
 
-from typing import Annotated
-
 import msgspec
 from fleetprof_api.slices.slice import Ns, UnixNs, unix_ns
-from msgspec import Meta
 
-__all__ = ["Model", "Ns", "Permille", "UnixNs", "unix_ns"]
-
-Permille = Annotated[int, Meta(description="thousandths")]
+__all__ = ["Model", "Ns", "UnixNs", "unix_ns"]
 
 
 class Model(msgspec.Struct, kw_only=True):

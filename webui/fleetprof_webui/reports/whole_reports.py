@@ -53,6 +53,11 @@ class WholeReports:
             self._kept.move_to_end(key)
         return made[name]
 
+    def head(self, namespace: str, uid: str) -> bytes:
+        """The slice `head` alone, which is soon made. Raises NotFound, UnreadableReport, StoreError."""
+        with self._turn:
+            return self._run("head", [(namespace, uid)])
+
     def compare(self, base: Reference, new: Reference, *, by_time: bool) -> bytes:
         """The comparison of two reports, as JSON. Raises NotFound, UnreadableReport, StoreError."""
         with self._turn:

@@ -5,6 +5,7 @@ nothing can be made, for people. Guarantees: the process ends before it takes mo
 `_MOST_DATA_BYTES` and `_MOST_CPU_S`, so that no report can cost its parent anything.
 """
 
+import gzip
 import resource
 import sys
 from collections.abc import Callable, Mapping
@@ -16,7 +17,7 @@ from zipfile import ZIP_STORED, ZipFile
 
 import msgspec
 from fleetprof_analyzer.assembly.diff import compare
-from fleetprof_analyzer.slices.writer import write_slices
+from fleetprof_analyzer.slices.writer import encode_slice, write_slices
 from fleetprof_analyzer.views.parquet import write_tables
 from fleetprof_api.errors import FleetprofError
 from fleetprof_api.report.report import Report, read_report
@@ -31,6 +32,11 @@ _MOST_CPU_S: Final = 60
 def _make_slices(report: Report) -> bytes:
     """A map of their names in MessagePack."""
     return msgspec.msgpack.encode(write_slices(report))
+
+
+def _make_head(report: Report) -> bytes:
+    """The slice that a catalog reads, as gzip."""
+    return gzip.compress(encode_slice(report, "head"), mtime=0)
 
 
 def _compare(base: Report, new: Report) -> bytes:
@@ -55,6 +61,7 @@ def _pack_tables(report: Report) -> bytes:
 
 _COMMANDS: Final[Mapping[str, Callable[..., bytes]]] = {
     "slices": _make_slices,
+    "head": _make_head,
     "compare": _compare,
     "compare_by_time": _compare_by_time,
     "tables": _pack_tables,
