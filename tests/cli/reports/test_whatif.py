@@ -16,7 +16,7 @@ from fleetprof_api.ledger import Ledger
 from fleetprof_api.report.report import RequestInfo, write_report
 from fleetprof_cli.local.state import StateDirectory
 from harness.traces.simulated.jobs import EventJob
-from harness.traces.simulated.shapes import LoopShape, SimulatedFault
+from harness.traces.simulated.shapes import DynamicShapes, LoopShape, SimulatedFault
 
 Fleetprof = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -85,15 +85,19 @@ def test_a_history_is_checked_against_what_came(fleetprof: Fleetprof, traces: Pa
     assert "1 prediction(s), median error 0.0 %, 100 % inside the interval; 2 capture(s)" in result.stdout
 
 
-def keep(state: StateDirectory, uid: str, traces: Path, number: int, target: str = "") -> None:
+def keep(
+    state: StateDirectory, uid: str, traces: Path, number: int, target: str = "", samples: int | None = None
+) -> None:
     """A capture of these traces in the state's store, with a report where its job is named."""
     ledger = Ledger(uid=uid, name=f"capture-{uid}", namespace="default", submitted_unix_ns=number)
     documents = {keys.ledger_key("default", uid): msgspec.json.encode(ledger)}
-    for rank, trace in enumerate(sorted(traces.iterdir())):
+    for rank, trace in enumerate(sorted(traces.glob("*.json"))):
         documents[keys.trace_key("default", uid, rank)] = gzip.compress(trace.read_bytes())
     if target:
         request = RequestInfo(uid=uid, namespace="default", target=target)
-        report = msgspec.structs.replace(analyze_directory(traces), request=request)
+        report = analyze_directory(traces)
+        ranks = [msgspec.structs.replace(one, samples_per_iteration=samples) for one in report.ranks]
+        report = msgspec.structs.replace(report, request=request, ranks=ranks)
         documents[keys.report_key("default", uid)] = write_report(report)
     for key, document in documents.items():
         file = state.path / "store" / key
@@ -107,6 +111,20 @@ def test_a_stored_capture_is_found_by_its_name(fleetprof: Fleetprof, traces: Pat
     stored, folder = (fleetprof("whatif", one, "--set", "network=2x", "-o", "json") for one in names)
     assert stored.returncode == 0, stored.stderr
     assert json.loads(stored.stdout) == json.loads(folder.stdout)
+
+
+def test_one_stored_capture_with_shapes_has_the_size_of_its_label(
+    fleetprof: Fleetprof, state: StateDirectory, tmp_path: Path
+) -> None:
+    shaped = LoopShape(
+        loop="replicated", dp=2, layers=2, iterations=4, dynamic=DynamicShapes(spread=0, says_inputs=True)
+    )
+    for rank, document in enumerate(EventJob(shaped, SimulatedFault(), 3).documents()):
+        (tmp_path / f"rank{rank}.json").write_bytes(document)
+    keep(state, "bb01", tmp_path, 1, "train", samples=4096)
+    result = fleetprof("whatif", "latest", "--set", "batch_size=8192", "-o", "json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["change"] > 0.5
 
 
 def test_predictions_over_a_store_are_kept(
