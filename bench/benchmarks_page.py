@@ -4,7 +4,7 @@
 
 `--check` writes nothing and fails when the page is stale. Guarantees: every figure of every JSON record of the newest
 DATES days stands in the page, with its target and whether it was met; of the records in plain text the newest of each
-kind stands there as it is, from its last section on.
+kind is linked, and its last section stands there as it begins.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "benchmarks.md"
 DATES = 4
+MOST_LINES = 30  # of a record in plain text
 BEGIN = "<!-- Made from bench/results by bench/benchmarks_page.py: begin {} -->\n"
 END = "<!-- Made from bench/results by bench/benchmarks_page.py: end {} -->\n"
 _NAME = re.compile(r"(?:(?P<kind>[a-z-]+)-)?(?P<date>\d{4}-\d{2}-\d{2})\.(?P<form>json|txt)")
@@ -119,15 +120,22 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def make_text(records: dict[str, Record]) -> str:
-    """The newest record in plain text, from its last section (`=== NAME`) on, with the line that made it."""
+def make_text(kind: str, records: dict[str, Record]) -> str:
+    """The begin of the last section (`=== NAME`) of the newest record in plain text, with the line that made it.
+
+    What is longer than MOST_LINES stays in the record, which is linked.
+    """
     date, record = next(iter(records.items()))
     text: str = record["text"]
     head = text.splitlines()[0] if text.startswith("python ") else ""
     body = re.split(r"^=== .*\n", text, flags=re.MULTILINE)[-1]
     body = body.removeprefix(head).split("\nreal\t")[0].strip("\n")
     heading = f"`{head}`, {date}:" if head else f"{date}:"
-    return f"{heading}\n\n" + "\n".join(f"    {line}".rstrip() for line in body.splitlines()) + "\n"
+    lines = body.splitlines()
+    shown = "\n".join(f"    {line}".rstrip() for line in lines[:MOST_LINES]).rstrip()
+    more = len(lines) - MOST_LINES
+    where = f"[the record](../bench/results/{kind}-{date}.txt)"
+    return f"{heading}\n\n{shown}\n" + (f"\n{more} more lines are in {where}.\n" if more > 0 else "")
 
 
 def make_tables(folder: Path) -> dict[str, str]:
@@ -135,8 +143,10 @@ def make_tables(folder: Path) -> dict[str, str]:
     made = {}
     for kind, records in read_records(folder).items():
         newest = next(iter(records.values()))
-        make = make_text if "text" in newest else make_programs if "rows" in newest else make_figures
-        made[kind or "bench"] = make(records)
+        if "text" in newest:
+            made[kind] = make_text(kind, records)
+        else:
+            made[kind or "bench"] = (make_programs if "rows" in newest else make_figures)(records)
     return made
 
 

@@ -58,6 +58,13 @@ def test_of_a_record_in_plain_text_the_last_section_stands_there(tmp_path: Path)
     assert page.make_tables(tmp_path) == {"faults": "`python bench/faults.py`, 2026-01-01:\n\n    3 of 3\n"}
 
 
+def test_a_long_record_in_plain_text_is_linked(tmp_path: Path) -> None:
+    (tmp_path / "faults-2026-01-01.txt").write_text("python bench/faults.py\n\n=== all\n" + "case\n" * 40)
+    made = page.make_tables(tmp_path)["faults"]
+    assert made.count("    case") == 30
+    assert "10 more lines are in [the record](../bench/results/faults-2026-01-01.txt)." in made
+
+
 def test_a_table_stands_between_its_marks() -> None:
     begin, end = page.BEGIN.format("a"), page.END.format("a")
     assert page.fill(f"x\n{begin}old\n{end}y\n", {"a": "new\n"}) == f"x\n{begin}\nnew\n\n{end}y\n"
