@@ -20,7 +20,7 @@ TASKS: Final = [
     (RESEARCHER, "use it in a Slurm allocation", "docs/local.md", "Capture a Slurm job", "srun"),
     (PLATFORM, "know what changes in my pods", "docs/injection.md", "The change", "PYTHONPATH"),
     (PLATFORM, "know what can break", "docs/tutorial/decide.md", "What can break", "cannot be pulled"),
-    (PLATFORM, "know which rights it needs", "docs/tutorial/decide.md", "Which rights", "fleetprof-editor"),
+    (PLATFORM, "know which rights it needs", "docs/tutorial/decide.md", "Rights", "fleetprof-editor"),
     (PLATFORM, "install it with my bucket", "docs/install.md", "Install", "store.s3.bucket"),
     (PLATFORM, "know which versions work", "docs/compatibility.md", "Compatibility", "PyTorch"),
     (PLATFORM, "remove it", "docs/install.md", "Uninstall", "helm uninstall"),
