@@ -153,8 +153,8 @@ ANSWERS = {
     "no GPU": (
         job(NOBODY, EXPOSED, kind="cpu", idle_ns=None),
         f"{NONE_LATE} "
-        "40.0 % of the ranks' time goes to collectives and to waiting for other ranks in them; "
-        "of an iteration, 56.0 % is backward and 31.0 % is the host between stages (between Optimizer.step#SGD.step "
+        "40.0 % of the ranks' time goes to collectives and to waiting for other ranks in them. "
+        "Of an iteration, 56.0 % is backward and 31.0 % is the host between stages (between Optimizer.step#SGD.step "
         "and aten::randn, train.py:41 read_batch).",
     ),
     "no GPU, and silences here and there": (
@@ -164,7 +164,7 @@ ANSWERS = {
     "no GPU, and a slow loader": (
         job(NOBODY, EXPOSED, kind="cpu", idle_ns=None, findings=[ALL_LOAD], stages=LOADED),
         f"{NONE_LATE} "
-        "Of an iteration, 46.0 % is data loading (train.py:41 read_batch) and 44.0 % is backward; "
+        "Of an iteration, 46.0 % is data loading (train.py:41 read_batch) and 44.0 % is backward. "
         "40.0 % of the ranks' time goes to collectives and to waiting for other ranks in them.",
     ),
     "ranks in turns, and more to be won by all": (
@@ -184,7 +184,7 @@ ANSWERS = {
         job(NOBODY, BUSY, kind="cpu", idle_ns=None, stages=LOADED, findings=[Finding(
             kind="cpu_contention", measure="ranks.cores.waited_ns", message="…", gain_permille=540)]),
         f"{NONE_LATE} "
-        "Of an iteration, 46.0 % is data loading and 44.0 % is backward; the training threads wait for "
+        "Of an iteration, 46.0 % is data loading and 44.0 % is backward. The training threads wait for "
         "a core for 54.0 % of the time.",
     ),
     "no GPU, and a line of the user's that holds a stage": (

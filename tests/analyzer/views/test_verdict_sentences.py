@@ -152,13 +152,13 @@ FEW, MANY = list(range(10)), list(range(60))
 @pytest.mark.parametrize(("found", "lower"), [
     (Stragglers(smallest_gain=0.05, lasting_gain=0.02, low_floor_iterations=10, iterations=FEW), ""),
     (Stragglers(smallest_gain=0.09, lasting_gain=0.02, low_floor_iterations=38, iterations=FEW),
-     "; about 40 iterations would lower that to 5 %"),
+     ". About 40 iterations would lower that to 5 %"),
     (Stragglers(smallest_gain=0.09, lasting_gain=0.02, low_floor_iterations=101, iterations=FEW),
-     "; even 100 iterations would not lower that to 5 %, for they differ too much"),
+     ". Even 100 iterations would not lower that to 5 %, for they differ too much"),
     (Stragglers(smallest_gain=0.09, lasting_gain=0.06, iterations=FEW),
-     "; more iterations would lower that to 6.0 % at best: the ranks themselves differ"),
+     ". More iterations would lower that to 6.0 % at best: the ranks themselves differ"),
     (Stragglers(smallest_gain=0.09, lasting_gain=0.085, iterations=MANY),
-     "; more iterations would hardly lower that: the ranks themselves differ"),
+     ". More iterations would hardly lower that: the ranks themselves differ"),
     (Stragglers(smallest_gain=0.09), ""),  # a report of an older version
 ])  # fmt: skip
 def test_a_high_floor_is_said_with_what_would_lower_it(found: Stragglers, lower: str) -> None:
@@ -169,7 +169,7 @@ def test_a_high_floor_is_said_with_what_would_lower_it(found: Stragglers, lower:
 
 @pytest.mark.parametrize(("waited_ns", "lower"), [
     (120 * MS,
-     "; fewer programs and threads beside the job would lower that: the training threads wait for a core 12.0 % of the "
+     ". Fewer programs and threads beside the job would lower that: the training threads wait for a core 12.0 % of the "
      "time"),
     (10 * MS, ""),
     (None, ""),
@@ -182,7 +182,7 @@ def test_neighbors_are_named_where_threads_wait_for_cores(waited_ns: int | None,
         report, ranks=[msgspec.structs.replace(rank, cores=cores) for rank in report.ranks]
     )
     assert say_lateness(report) == (
-        f"No rank is late by more than 9.0 % of an iteration; about 40 iterations would lower that to 5 %{lower}."
+        f"No rank is late by more than 9.0 % of an iteration. About 40 iterations would lower that to 5 %{lower}."
     )
 
 

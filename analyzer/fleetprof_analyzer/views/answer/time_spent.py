@@ -147,9 +147,9 @@ def _say_host(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
     of_stages = f"of an iteration, {' and '.join(shown)}"
     own = stages[0][0].startswith(("data loading", "host"))
     if not waits or (own and stages[0][1] * time_ns.span >= time_ns.exposed_communication * whole):
-        sentence = f"{of_stages}; {waits}" if waits else of_stages
+        sentence = f"{of_stages}. {waits}" if waits else of_stages
     else:
-        sentence = f"{waits}; {of_stages}"
+        sentence = f"{waits}. {capital(of_stages)}"
     return f"{sentence[:1].upper()}{sentence[1:]}{_wait_for_cores(report)}."
 
 
@@ -159,7 +159,7 @@ def _wait_for_cores(report: Report) -> str:
     if first is None or first.measure != OF_CORES:
         return ""
     who = "the training threads wait" if len(report.ranks) > 1 else "the training thread waits"
-    return f"; {who} for a core for {share(first.gain_permille, 1000)} of the time"
+    return f". {capital(who)} for a core for {share(first.gain_permille, 1000)} of the time"
 
 
 def _find_place(words: str, ranks: Sequence[Rank]) -> PlaceInCode | None:

@@ -9,6 +9,7 @@ from fleetprof_api.quantities import percent
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Stragglers
 
+from fleetprof_analyzer.views.text import capital
 from fleetprof_analyzer.words.verdict_reasons import MOST_ITERATIONS, round_iterations
 
 _LOW: Final = 0.05
@@ -37,11 +38,11 @@ def say_floor(found: Stragglers) -> str:
 
 
 def say_lower(found: Stragglers, report: Report) -> str:
-    """`; about 40 iterations would lower that to 5 %`: what lowers a high floor; "" where it is low or not known."""
+    """`. About 40 iterations would lower that to 5 %`: what lowers a high floor; "" where it is low or not known."""
     floor = found.smallest_gain
     if floor is None or floor <= _LOW:
         return ""
-    return "".join(f"; {part}" for part in (_by_iterations(found, floor), _by_cores(report)) if part)
+    return "".join(f". {capital(part)}" for part in (_by_iterations(found, floor), _by_cores(report)) if part)
 
 
 def _by_iterations(found: Stragglers, floor: float) -> str:
