@@ -86,10 +86,10 @@ class ClusterAccess:
     def name_caller(self, request: Request) -> str:
         """Whose request it is, as far as that is known without asking anybody: a person's, else an address's."""
         subject = self._kubectl.find(request) if self._kubectl is not None else None
-        if subject is None and isinstance(self._doorway, Proxy):
-            subject = self._doorway.recall(request)
-        elif subject is None and isinstance(self._doorway, Sessions):
-            subject = self._doorway.find(request.cookies.get(SESSION_COOKIE, ""))
+        if subject is None and isinstance(self._recognizer, Proxy):
+            subject = self._recognizer.recall(request)
+        elif subject is None and isinstance(self._recognizer, Sessions):
+            subject = self._recognizer.find(request.cookies.get(SESSION_COOKIE, ""))
         return f"person {subject.name}" if subject else f"address {request.client.host if request.client else ''}"
 
     def find_token(self, request: Request) -> str | None:
