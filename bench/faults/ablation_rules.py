@@ -90,6 +90,7 @@ RULES: dict[str, VerdictRule] = {
     "a mean that stands out as well": VerdictRule(_E, "stand_out", _true_of),
     "late in the mean": VerdictRule(_E, "_in_the_mean", _nothing),
     "outliers": VerdictRule(_E, "find_outliers", lambda *_: iter(())),
+    "no chance of leads": VerdictRule(_E, "may_be_chance_of_leads", _never),
     "the own time by parts": VerdictRule(
         _E, "measures_of", changes=lambda rule: lambda table: [rule(table)[0], *rule(table)[4:]]
     ),

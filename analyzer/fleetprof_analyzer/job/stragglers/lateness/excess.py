@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
+from fleetprof_analyzer.job.stragglers.lateness.leads import may_be_chance_of_leads
 from fleetprof_analyzer.job.stragglers.lateness.margins import UNSURE, Margins, measure_margins, stand_out
 from fleetprof_analyzer.job.stragglers.lateness.outliers import binomial_tail, find_outliers, measure_deviation
 from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
@@ -77,7 +78,7 @@ def find_candidates(table: OwnTime) -> list[Candidate]:
     for candidate in _in_the_mean(table, whole):
         best.setdefault(candidate.rank, candidate)
     for rank, late, share in find_outliers(tested):
-        if _takes_longer(whole[rank], late):
+        if _takes_longer(whole[rank], late) and not may_be_chance_of_leads(table, rank, late):
             best.setdefault(rank, Candidate(rank, LatePattern.INTERMITTENT, share, late))
     return sorted(best.values(), key=lambda candidate: -float(whole[candidate.rank].mean()))
 
