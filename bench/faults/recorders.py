@@ -123,7 +123,7 @@ def table(found: list[RecordedCase]) -> list[str]:
     """A line per recorder, one per kind of fault, and the cases that are not as they should be."""
     shares = "".join(f"{one:>9}" for one in ("rank", "cause", "gain", "or rough"))
     outcomes = "".join(f"{one:>8}" for one in OF_FAULTS)
-    lines = [f"{'':<26}{'faults':>7}{outcomes}{shares}{'healthy, open':>16}"]
+    lines = [f"{'':<30}{'faults':>7}{outcomes}{shares}{'healthy, open':>16}"]
     for recorder in dict.fromkeys(case.recorder for case in found):
         lines.append(_line(recorder, [case for case in found if case.recorder == recorder]))
     lines += ["", *(_line(kind, [case for case in found if case.kind == kind]) for kind in KINDS if kind != "none")]
@@ -151,7 +151,7 @@ def _line(name: str, found: list[RecordedCase]) -> str:
     named, left = (sum(case.judged.outcome == one for case in healthy) for one in ("wrong", "open"))
     outcomes = "".join(f"{counts[one]:>8}" for one in OF_FAULTS)
     shares = "".join(f"{_share(part, whole):>9}" for part, whole in zip(parts, wholes, strict=True))
-    return f"{name:<26}{len(faulty):>7}{outcomes}{shares}{f'{named}, {left} of {len(healthy)}':>16}"
+    return f"{name:<30}{len(faulty):>7}{outcomes}{shares}{f'{named}, {left} of {len(healthy)}':>16}"
 
 
 def _share(part: int, whole: int) -> str:
