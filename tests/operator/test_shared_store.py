@@ -8,6 +8,9 @@ import pytest
 from fleetprof_store.captures import read_captures
 from fleetprof_store.clusters import ClustersStore
 from fleetprof_store.location import open_location, parse_location
+from fleetprof_webui.catalog.catalog import Catalog
+from fleetprof_webui.catalog.database import open_database, sqlite_url
+from fleetprof_webui.catalog.requests import RequestQuery
 from harness.kubernetes.api_server import ApiServer, serve_requests
 from harness.kubernetes.request_ground import RequestGround
 
@@ -48,7 +51,7 @@ async def grounds(api: ApiServer, tmp_path: Path) -> AsyncIterator[list[RequestG
 
 
 @pytest.mark.attack
-async def test_each_hub_writes_below_its_own_cluster_alone(grounds: list[RequestGround]) -> None:
+async def test_each_hub_writes_below_its_own_cluster_alone(grounds: list[RequestGround], tmp_path: Path) -> None:
     first, second, _ = grounds
     store = open_location(parse_location(str(first.store)), secret=b"s" * 32)
     made: list[str] = []
@@ -71,3 +74,12 @@ async def test_each_hub_writes_below_its_own_cluster_alone(grounds: list[Request
         assert {namespace for namespace in namespaces_there if "." in namespace} == foreign
     own_root = open_location(parse_location(str(first.store)).of_cluster("east"))
     assert {capture.ledger.uid for capture in read_captures(own_root)} == set(made[:2])
+
+    # And the web UI of each shows them all, by cluster.
+    for own in ("east", "west"):
+        catalog = Catalog(ClustersStore(store, own), open_database(sqlite_url(tmp_path / f"{own}.sqlite")), cluster=own)
+        catalog.refresh()
+        page = catalog.requests(RequestQuery("west", "", "", "", "", "-submitted", "", 50), None)
+        assert ([item.uid for item in page.items], page.total) == (made[2:], 1)
+        assert {facet.value: facet.count for facet in page.facets.cluster} == {"east": 2, "west": 1}
+        catalog.close()

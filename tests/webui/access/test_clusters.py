@@ -74,7 +74,7 @@ def visit(
     ):
         put_capture(s3_server.make_store(bucket, f"shared/{cluster}".strip("/")), namespace, uid)
     store = ClustersStore(s3_server.make_store(bucket, "shared"), "east")
-    catalog = Catalog(store, open_database(sqlite_url(tmp_path / "catalog.sqlite")))
+    catalog = Catalog(store, open_database(sqlite_url(tmp_path / "catalog.sqlite")), cluster="east")
     catalog.refresh()
 
     def come(group: str) -> Browser:
@@ -122,6 +122,23 @@ def test_a_cluster_is_filtered_by_its_namespaces(visit: Callable[[str], Browser]
     assert [item["namespace"] for item in items] == ["west.team-a"]
     found = browser.client.get("/fleet", params={"text": "west."}).json()["items"]
     assert {item["namespace"] for item in found} == {"west.team-a", "west.team-b"}
+
+
+@pytest.mark.parametrize("page", ["/fleet", "/requests"])
+def test_a_list_is_filtered_by_cluster_and_counts_those_that_a_person_may_see(
+    visit: Callable[[str], Browser], page: str
+) -> None:
+    for group, seen in (("both", {"east", "west"}), ("west-team-a", {"west"})):
+        browser = visit(group)
+        facets = browser.client.get(page).json()["facets"]
+        assert {facet["value"] for facet in facets["cluster"]} == seen
+        for cluster, names in (
+            ("west", {"west's", "west's other"}),
+            ("east", {"east's", "old"}),
+            ("north", set[str]()),
+        ):
+            items = browser.client.get(page, params={"cluster": cluster}).json()["items"]
+            assert {item["namespace"] for item in items} == {PLACES[name][0] for name in names & SEEN[group]}
 
 
 @pytest.mark.attack
