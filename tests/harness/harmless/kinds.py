@@ -191,7 +191,14 @@ GROUPS: dict[str, list[Kind]] = {
             "coverage", "coverage.py", "-m", "coverage", "run", "--data-file={folder}/coverage", package="coverage"
         ),
         _ordinary("debugpy", "VS Code's debugger", "-m", "debugpy", "--listen", "127.0.0.1:{port}", package="debugpy"),
-        _ordinary("gevent", "gevent's patches", "-m", "gevent.monkey", package="gevent"),
+        _ordinary(
+            "gevent",
+            "gevent's patches",
+            "-m",
+            "gevent.monkey",
+            package="gevent",
+            environment=(("PYTHONPATH", str(PROGRAMS)),),
+        ),
         _ordinary(
             "ddtrace",
             "Datadog's `ddtrace-run`",

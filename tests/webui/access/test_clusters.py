@@ -128,10 +128,10 @@ def test_a_cluster_is_filtered_by_its_namespaces(visit: Callable[[str], Browser]
 def test_a_list_is_filtered_by_cluster_and_counts_those_that_a_person_may_see(
     visit: Callable[[str], Browser], page: str
 ) -> None:
-    for group, seen in (("both", {"east", "west"}), ("west-team-a", {"west"})):
+    for group, clusters in (("both", {"east", "west"}), ("west-team-a", {"west"})):
         browser = visit(group)
         facets = browser.client.get(page).json()["facets"]
-        assert {facet["value"] for facet in facets["cluster"]} == seen
+        assert {facet["value"] for facet in facets["cluster"]} == clusters
         for cluster, names in (
             ("west", {"west's", "west's other"}),
             ("east", {"east's", "old"}),
