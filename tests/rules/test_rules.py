@@ -343,7 +343,7 @@ def test_what_is_recorded_is_what_alerts_and_dashboards_read(groups: list[dict[s
 
 
 def test_thresholds_times_and_the_choice_of_alerts_are_values() -> None:
-    values = ("thresholds.idleRatio=0.05", "for.idleGpusHeld=7m", "windows.past=3h", "interval=30s")
+    values = ("thresholds.idleRatio=0.05", "for.idleGpusHeld=7m")
     rule = render(
         (*S3, "rules.enabled=true", *(f"rules.{value}" for value in values), "rules.disabled={FleetprofHubRefuses}")
     ).one("PrometheusRule", "fleetprof")
@@ -351,7 +351,5 @@ def test_thresholds_times_and_the_choice_of_alerts_are_values() -> None:
     assert "< 0.05" in found["FleetprofIdleGpusHeld"]["expr"]
     assert found["FleetprofIdleGpusHeld"]["for"] == "7m"
     assert "idle for 7m." in found["FleetprofIdleGpusHeld"]["annotations"]["description"]
-    assert "[3h]" in found["FleetprofIterationTimeDrift"]["expr"]
-    assert {group["interval"] for group in rule["spec"]["groups"]} == {"30s"}
     assert "FleetprofHubRefuses" not in found
     assert "@" not in yaml.safe_dump(rule)
