@@ -9,6 +9,7 @@ from statistics import median
 from typing import Final
 
 from fleetprof_api.quantities import duration, share
+from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Rank, Report
 
 from fleetprof_analyzer.views.answer.headline import describe
@@ -29,8 +30,7 @@ def write_plain(report: Report, address: Callable[[str], str], fetch: str, perfe
     parts += _list([*head.answer.evidence, *head.sentences])
     if report.findings:
         parts.append("<h2>What is worth doing</h2>")
-        findings = [(say_finding(one), one.advice, one.gain_permille) for one in report.findings]
-        parts += _list([_say(said, advice, gain) for said, advice, gain in findings])
+        parts += _list([_say(one) for one in report.findings])
     if report.ranks:
         heads = "".join(f'<th scope="col">{head}</th>' for head in _HEADS)
         rows = "".join(_row(rank, address(rank.source)) for rank in report.ranks[:_MOST_RANKS])
@@ -46,9 +46,9 @@ def write_plain(report: Report, address: Callable[[str], str], fetch: str, perfe
     return "\n".join(parts)
 
 
-def _say(said: str, advice: str, gain_permille: int) -> str:
-    up_to = f"up to {share(gain_permille, 1000)}: " if gain_permille else ""
-    return f"{up_to}{said}" + (f". {capital(advice)}" if advice else "")
+def _say(finding: Finding) -> str:
+    up_to = f"up to {share(finding.gain_permille, 1000)}: " if finding.gain_permille else ""
+    return f"{up_to}{say_finding(finding)}" + (f". {capital(finding.advice)}" if finding.advice else "")
 
 
 def _row(rank: Rank, address: str) -> str:
@@ -67,7 +67,7 @@ def _row(rank: Rank, address: str) -> str:
 
 
 def _list(sentences: list[str]) -> list[str]:
-    return ["<ul>", *(f"<li>{_text(said)}</li>" for said in sentences), "</ul>"] if sentences else []
+    return ["<ul>", *(f"<li>{_text(sentence)}</li>" for sentence in sentences), "</ul>"] if sentences else []
 
 
 def _text(text: str) -> str:

@@ -19,7 +19,7 @@ from fleetprof_api.slices.tables import (
     SilenceRow,
     StageRow,
     StageSlice,
-    UnrecordedRow,
+    UnrecordedSum,
 )
 
 from fleetprof_analyzer.slices.chosen_ranks import choose_ranks
@@ -58,7 +58,7 @@ def _idle_of_kind(total: KindTotal) -> IdleOfKind:
             for cause in causes
         ],
         unrecorded=[
-            UnrecordedRow(words=row.words, time_ns=row.time_ns, in_span=row.in_span) for row in list_unrecorded(total)
+            UnrecordedSum(words=row.words, time_ns=row.time_ns, in_span=row.in_span) for row in list_unrecorded(total)
         ],
     )
 

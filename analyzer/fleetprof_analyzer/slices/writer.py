@@ -1,7 +1,7 @@
 """Writes the slices of a report.
 
 Guarantees: pure; each is within its bytes (`SLICES`): where its rows are too many, there are fewer, and it counts those
-that are left out; texts are those of `pass_door`, printable; the same report gives the same bytes.
+that are left out; texts are those of the report, which are printable; the same report gives the same bytes.
 """
 
 import gzip
@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
-from fleetprof_api.process.foreign_json import pass_door
 from fleetprof_api.report.report import Report
 from fleetprof_api.slices.slice import Slice
 from fleetprof_api.slices.table import SLICES
@@ -49,7 +48,7 @@ def encode_slice(report: Report, name: str) -> bytes:
     kind = SLICES[name]
     most = kind.most_rows
     while True:
-        data = pass_door(msgspec.json.encode(MAKERS[name](report, most)))
+        data = msgspec.json.encode(MAKERS[name](report, most))
         if len(data) <= kind.most_bytes:
             return data
         if not most:

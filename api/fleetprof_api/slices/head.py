@@ -4,10 +4,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from fleetprof_api.slices.slice import Ns, Part, Slice
+from fleetprof_api.slices.slice import Ns, Slice, SlicePart
 
 
-class Figures(Part):
+class Figures(SlicePart):
     """A report in a row of a table. Times are sums over the ranks that are measured."""
 
     rank_count: int

@@ -6,10 +6,10 @@ from msgspec import Meta
 
 from fleetprof_api.report.rank_tables import DeviceWorkStatistics
 from fleetprof_api.report.report_tables import KernelOutlier, KernelStatistics
-from fleetprof_api.slices.slice import Ns, Part, Slice
+from fleetprof_api.slices.slice import Ns, Slice, SlicePart
 
 
-class KernelRow(Part):
+class KernelRow(SlicePart):
     """Device work of one name over all ranks."""
 
     spoken_name: Annotated[str, Meta(description="its name as people say it, for display")]
@@ -31,7 +31,7 @@ class KernelSlice(Slice):
     asked_classes: Annotated[list[str], Meta(description="classes of kernels from the request, in words")]
 
 
-class RankWork(Part):
+class RankWork(SlicePart):
     """One rank's work: each class, named (all), then its longest kernels."""
 
     rank: int | None
@@ -44,7 +44,7 @@ class RankKernelSlice(Slice):
     ranks: list[RankWork]
 
 
-class KernelPart(Part):
+class KernelPart(SlicePart):
     """A kernel's launches on one rank or on one stream; of all of them both are null."""
 
     rank: int | None
@@ -69,7 +69,7 @@ class KernelPart(Part):
     ]
 
 
-class KernelSpread(Part):
+class KernelSpread(SlicePart):
     """One kernel by rank and by stream. A rank is there if the kernel is among its 8 longest."""
 
     name: str

@@ -8,10 +8,10 @@ from fleetprof_api.report.capture_cost import CaptureCost
 from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import KindTotal, Problem
 from fleetprof_api.report.stragglers import Straggler, Undecided
-from fleetprof_api.slices.slice import Part, Slice, UnixNs
+from fleetprof_api.slices.slice import Slice, SlicePart, UnixNs
 
 
-class Answer(Part):
+class Answer(SlicePart):
     """The answer that a reader came for."""
 
     sentence: str
@@ -19,7 +19,7 @@ class Answer(Part):
     next_step: Annotated[str, Meta(description='what to try; ""')]
 
 
-class KeyFigure(Part):
+class KeyFigure(SlicePart):
     """One number by its name, with a line of context."""
 
     name: str
@@ -27,7 +27,7 @@ class KeyFigure(Part):
     context: str
 
 
-class RequestFacts(Part):
+class RequestFacts(SlicePart):
     """The request, and its end; null in a report of a folder of traces."""
 
     name: str
@@ -39,7 +39,7 @@ class RequestFacts(Part):
     message: str
 
 
-class Facts(Part):
+class Facts(SlicePart):
     """The recording in counts; lists are cut to 16 and say what is most frequent first."""
 
     rank_count: int
@@ -57,7 +57,7 @@ class Facts(Part):
     same_first_iteration: bool | None
 
 
-class ReasonCount(Part):
+class ReasonCount(SlicePart):
     """The number of ranks that failed for one reason."""
 
     reason: str
@@ -66,7 +66,7 @@ class ReasonCount(Part):
     message: Annotated[str, Meta(description="of the first of them")]
 
 
-class LedgerCounts(Part):
+class LedgerCounts(SlicePart):
     """The ends of the ranks in counts; the lines are at the request."""
 
     targeted: int
@@ -75,7 +75,7 @@ class LedgerCounts(Part):
     reasons: list[ReasonCount]
 
 
-class StragglerSummary(Part):
+class StragglerSummary(SlicePart):
     """The verdict without its per-rank tables."""
 
     verdict: str

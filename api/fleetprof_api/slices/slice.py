@@ -13,7 +13,7 @@ UnixNs = Annotated[str, Meta(description="Unix time in ns, as a decimal string",
 Ns = Annotated[int, Meta(description="duration, ns")]
 
 
-class Part(msgspec.Struct, kw_only=True):
+class SlicePart(msgspec.Struct, kw_only=True):
     """One JSON object within a slice."""
 
 

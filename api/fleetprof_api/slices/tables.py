@@ -9,10 +9,10 @@ from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.module_tree import ModuleTree
 from fleetprof_api.report.rank_tables import MemoryPeak, OperatorLaunches
 from fleetprof_api.report.report_tables import CommunicationStatistics, LaunchStatistics
-from fleetprof_api.slices.slice import Ns, Part, Slice, UnixNs
+from fleetprof_api.slices.slice import Ns, Slice, SlicePart, UnixNs
 
 
-class IdleCauseRow(Part):
+class IdleCauseRow(SlicePart):
     """One cause of idle time in words."""
 
     name: Annotated[str, Meta(description="a field of IdleCauses")]
@@ -21,7 +21,7 @@ class IdleCauseRow(Part):
     meaning: Annotated[str, Meta(description="what it is, and its parts")]
 
 
-class UnrecordedRow(Part):
+class UnrecordedSum(SlicePart):
     """Time that was not recorded, for one reason."""
 
     words: str
@@ -29,16 +29,16 @@ class UnrecordedRow(Part):
     in_span: bool
 
 
-class IdleOfKind(Part):
+class IdleOfKind(SlicePart):
     """The causes of idle time of one kind of ranks; they add up to it exactly."""
 
     kind: str
     idle_ns: Ns
     causes: list[IdleCauseRow]
-    unrecorded: list[UnrecordedRow]
+    unrecorded: list[UnrecordedSum]
 
 
-class IdleIteration(Part):
+class IdleIteration(SlicePart):
     """The idle time of one iteration over all ranks."""
 
     iteration: int
@@ -53,7 +53,7 @@ class IdleSlice(Slice):
     iterations: list[IdleIteration]
 
 
-class StageRow(Part):
+class StageRow(SlicePart):
     """One stage of the training loop over all ranks."""
 
     stage: str
@@ -61,7 +61,7 @@ class StageRow(Part):
     device_ns: Annotated[int, Meta(description="of the device work that was launched in it, ns")]
 
 
-class SilenceRow(Part):
+class SilenceRow(SlicePart):
     """A place in the loop at which the host ran no operator."""
 
     words: str
@@ -82,7 +82,7 @@ class CommunicationSlice(Slice):
     items: list[CommunicationStatistics]
 
 
-class RankLaunches(Part):
+class RankLaunches(SlicePart):
     """The launches of one rank's host."""
 
     rank: int | None
@@ -99,7 +99,7 @@ class LaunchSlice(Slice):
     sampled: Annotated[list[str], Meta(description="ranks that recorded a sample of their operators only")]
 
 
-class CopyRow(Part):
+class CopyRow(SlicePart):
     """Copies of one direction over all ranks."""
 
     direction: str
@@ -109,14 +109,14 @@ class CopyRow(Part):
     bytes_per_s: Annotated[int | None, Meta(description="rate of the middle rank")]
 
 
-class RankPeak(Part):
+class RankPeak(SlicePart):
     """Peak memory of one device of a rank."""
 
     rank: str
     peak: MemoryPeak
 
 
-class RecordingMemory(Part):
+class RecordingMemory(SlicePart):
     """The most memory of a trainer that recording took, in words."""
 
     peak: str
@@ -133,7 +133,7 @@ class MemorySlice(Slice):
     recording: RecordingMemory | None
 
 
-class SampleSeries(Part):
+class SampleSeries(SlicePart):
     """Samples over time; `ranks` are those that share them. Times are ns after `origin_unix_ns` of the slice."""
 
     of: Annotated[str, Meta(description="device or host")]

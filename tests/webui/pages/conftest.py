@@ -20,7 +20,7 @@ from fleetprof_analyzer.pyramid.fleet import write_fleet
 from fleetprof_analyzer.slices.stored_report import put_report
 from fleetprof_api import keys
 from fleetprof_api.report.code_place import PlaceInCode
-from fleetprof_api.report.report import Report, Series, read_report
+from fleetprof_api.report.report import Report, Series, read_report, write_report
 from fleetprof_api.telemetry.history import POINTS, NamespaceDay, WorkloadDay, write_day
 from fleetprof_webui.catalog.database import sqlite_url
 from fleetprof_webui.local import LocalSite, serve_locally
@@ -137,7 +137,8 @@ def shown(analysed: MemoryStore) -> MemoryStore:
         store.put(keys.request_key("team-c", uid), store.get(keys.request_key("team-a", "slow")))
         ledger = store.get(keys.ledger_key("team-a", "slow")).replace(b'"slow', f'"{uid}'.encode())
         store.put(keys.ledger_key("team-c", uid), ledger.replace(b'"team-a"', b'"team-c"'))
-        put_report(store, "team-c", uid, made)
+        # Texts of others are made printable where a report is read.
+        put_report(store, "team-c", uid, read_report(write_report(made)))
     busy: list[float | None] = [None if 100 <= step < 130 else 0.6 + 0.3 * (step % 24 < 20) for step in range(POINTS)]
     measured: dict[str, list[float | None]] = {"gpu_sm_active_ratio": busy, "iteration_seconds": [0.21] * POINTS}
     day = NamespaceDay(DAY_END_S * 10**9, [WorkloadDay("Job", "llama", measured), IDLE])

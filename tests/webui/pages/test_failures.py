@@ -38,7 +38,7 @@ def fail_database(*_: Any, **__: Any) -> Any:
     raise OperationalError("SELECT secret", {}, Exception("no route to the database"))
 
 
-def expect_failure(page: Page, address: str, status: int, title: str, next_step: str, asked: str = "") -> None:
+def expect_failure(page: Page, address: str, status: int, title: str, next_step: str, twin: str = "") -> None:
     """The page and its JSON twin say the same, and neither says more than people may know."""
     page.goto(address)
     alert = page.get_by_role("alert").first
@@ -46,7 +46,7 @@ def expect_failure(page: Page, address: str, status: int, title: str, next_step:
     expect(alert).to_contain_text(title, timeout=30_000)
     expect(alert).to_contain_text(next_step)
     expect(page.get_by_role("navigation").first).to_be_visible()
-    answered = page.request.get(asked or address, headers={"Accept": "application/json"})
+    answered = page.request.get(twin or address, headers={"Accept": "application/json"})
     assert answered.status == status
     assert answered.headers["content-type"] == "application/problem+json"
     problem = answered.json()
