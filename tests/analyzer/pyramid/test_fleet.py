@@ -8,6 +8,7 @@ from fleetprof_analyzer.rank.measures.course import COURSE_CLASSES
 from fleetprof_api import keys
 from fleetprof_api.report.report import Iteration, Rank, Report, TimeBreakdown
 from fleetprof_api.report.stragglers import Straggler, Stragglers
+from fleetprof_api.slices.table import SLICES
 from fleetprof_store.base import StoreError
 from harness.memory_store import MemoryStore
 from harness.timelines.timeline_reader import FleetFile, RankFile
@@ -118,7 +119,8 @@ def test_an_analysis_writes_a_file_per_rank_and_the_overview_last() -> None:
     recording.written.clear()
     analyze_capture(recording, "default", uid)
     assert recording.written == [
-        "timeline/rank-0.bin", "timeline/rank-2.bin", "timeline/fleet.bin", "report.html", "report.json",
+        "timeline/rank-0.bin", "timeline/rank-2.bin", "timeline/fleet.bin", "report.html",
+        *(f"slices/{name}.json.gz" for name in SLICES), "report.json",
     ]  # fmt: skip
     file = RankFile(recording.get(keys.rank_timeline_key("default", uid, 2)))
     assert (file.header.rank, file.header.kind, len(file.header.iterations.index)) == (2, "gpu", 5)

@@ -131,8 +131,8 @@ def test_all_of_the_inputs_are(rest: str) -> None:
 @pytest.mark.parametrize(
     ("command", "writes"),
     [
-        ("report", {"report.json", "report.html", "timeline/fleet.bin", "timeline/rank-3.bin"}),
-        ("merge", {"report.json", "report.html", "timeline/fleet.bin"}),
+        ("report", {"report.json", "report.html", "slices/head.json.gz", "timeline/fleet.bin", "timeline/rank-3.bin"}),
+        ("merge", {"report.json", "report.html", "slices/head.json.gz", "timeline/fleet.bin"}),
         ("summarise", {"ranks/3/summary.json.gz", "ranks/3/operations.bin", "timeline/rank-3.bin"}),
     ],
 )
@@ -141,7 +141,8 @@ def test_each_command_writes_what_it_makes_and_nothing_else(command: str, writes
     names = ["request.json", "ledger.json", "report.json", "report.html", "ranks/3/trace.json.gz", "x",
              "ranks/3/samples.json.gz", "ranks/3/summary.json.gz", "ranks/3/operations.bin", "ranks/4/summary.json.gz",
              "timeline/fleet.bin", "timeline/rank-3.bin", "timeline/rank-4.bin", "timeline/rank-03.bin", "timeline/x",
-             "ranks/03/summary.json.gz", "../b/report.json", "ranks/3/../../report.json"]  # fmt: skip
+             "ranks/03/summary.json.gz", "../b/report.json", "ranks/3/../../report.json",
+             "slices/head.json.gz", "slices/none.json.gz", "slices/../head.json.gz"]  # fmt: skip
     ranks = frozenset({3})
     allowed = {name for name in names if not find_write_problem(capture, f"v1/default/a/{name}", 100, ranks)}
     assert allowed == writes

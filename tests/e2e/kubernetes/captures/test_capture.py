@@ -13,7 +13,7 @@ from scene.training import Training
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
 
-FILES = ["ledger.json", "report.html", "report.json", "request.json", "timeline/fleet.bin"]
+FILES = ["ledger.json", "report.html", "report.json", "request.json", "slices/head.json.gz", "timeline/fleet.bin"]
 
 
 def test_all_ranks_of_two_pods_record_the_same_iterations_and_the_report_is_in_the_store(
