@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from fleetprof_api.report.efficiency import Roof
+from fleetprof_api.report.findings import Example
 from fleetprof_api.report.report_tables import Ns
 
 MOST_NODES: Final = 256
@@ -62,6 +63,9 @@ class ModuleNode(msgspec.Struct, kw_only=True, frozen=True):
     line: Annotated[int, Meta(description="of its class's forward; 0: not known")] = 0
     call_file: Annotated[str, Meta(description="of the line of the job that called it first")] = ""
     call_line: Annotated[int, Meta(description="0: not known")] = 0
+    example: Annotated[
+        Example | None, Meta(description="its forward in the last measured iteration whose operators are known")
+    ] = None
     ranks: Annotated[int, Meta(description="that have it; the times are their means", ge=0)] = 1
     slowest_rank: Annotated[int | None, Meta(description="where its work took longest; null: one rank")] = None
     slowest_ns: Annotated[Ns | None, Meta(description="device time there, host time where there is no device")] = None

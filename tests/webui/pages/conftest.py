@@ -20,6 +20,7 @@ from fleetprof_analyzer.pyramid.fleet import write_fleet
 from fleetprof_analyzer.slices.stored_report import put_report
 from fleetprof_api import keys
 from fleetprof_api.report.code_place import PlaceInCode
+from fleetprof_api.report.findings import Example
 from fleetprof_api.report.report import Report, Series, read_report, write_report
 from fleetprof_api.telemetry.history import POINTS, NamespaceDay, WorkloadDay, write_day
 from fleetprof_webui.catalog.database import sqlite_url
@@ -28,6 +29,7 @@ from fleetprof_webui.pages import STATIC
 from harness.browser import PATIENCE_MS, miss, run_chromium
 from harness.memory_store import MemoryStore
 from harness.reports.large_job import enlarge
+from harness.reports.module_trees import plant_tree
 from harness.stalls.planted_ranks import hang
 from harness.timelines.timeline_files import make_trace, write_trace
 from harness.traces.launches import FAST, SLOW, on, write_launches
@@ -147,6 +149,12 @@ def shown(analysed: MemoryStore) -> MemoryStore:
     put_stacks(store, "team-a", "hung", hang(64, 7), at=300)
     put_capture(store, "team-c", "loop", "gpu_loop", at=400, name="loop")
     put_capture(store, "team-c", "waits", "four_ranks", at=450, name="waits")
+    for uid in ("loop", "waits"):
+        of_loop = read_report(store.get(keys.report_key("team-c", uid)))
+        begin = of_loop.ranks[0].iterations[1]
+        example = Example(rank=0, start_ns=begin.start_ns, duration_ns=begin.duration_ns // 2)
+        tree = plant_tree(example, with_roofs=uid == "loop")
+        store.put(keys.report_key("team-c", uid), write_report(msgspec.structs.replace(of_loop, module_tree=tree)))
     planted = gzip.compress(write_launches([*on(7, FAST), *on(20, SLOW), *on(7, [5], "relu")]))
     store.put(keys.trace_key("team-c", "streams", 0), planted)
     store.put(keys.request_key("team-c", "streams"), store.get(keys.request_key("team-a", "slow")))

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+from fleetprof_api.report.findings import Example
 from fleetprof_api.report.module_tree import MOST_NODES, ModuleNode, ModuleTimes, ModuleTree
 from fleetprof_api.report.report import Iteration
 from fleetprof_api.samples import ModuleColumns, RankSamples
@@ -50,6 +51,8 @@ def measure_modules(
         totals, counts = {**medians.totals}, medians.whole_of
         iteration_ns, count = medians.iteration_ns, medians.iterations
     nodes = _make_nodes(found, own, whole, counts, columns)
+    if medians is not None and samples is not None:
+        nodes = [_give_example(node, samples.rank, span) for node, span in zip(nodes, medians.spans, strict=True)]
     kept = _choose(found.paths, whole)
     return ModuleTree(
         iteration_ns=iteration_ns,
@@ -113,6 +116,13 @@ def _make_nodes(
         row = row_of.get(path.name)
         nodes.append(node if row is None else _describe(node, columns, row))
     return nodes
+
+
+def _give_example(node: ModuleNode, rank: int, span: tuple[int, int] | None) -> ModuleNode:
+    if span is None:
+        return node
+    example = Example(rank=rank, start_ns=span[0], duration_ns=span[1] - span[0])
+    return msgspec.structs.replace(node, example=example)
 
 
 def _describe(node: ModuleNode, columns: ModuleColumns, row: int) -> ModuleNode:

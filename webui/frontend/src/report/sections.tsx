@@ -8,6 +8,7 @@ import { Downloads } from "./Downloads";
 import { Findings } from "./Findings";
 import { GlossarySection } from "./Glossary";
 import { IdleSection } from "./Idle";
+import { ModulesSection } from "./modules/Modules";
 import { IterationsSection } from "./ranks/Iterations";
 import { RanksSection } from "./ranks/Ranks";
 import { SamplesSection } from "./ranks/Samples";
@@ -50,6 +51,7 @@ export const SECTIONS: readonly ReportSection[] = [
   { id: "iterations", name: "Iterations", Body: IterationsSection },
   { id: "spread", name: "Spread", Body: SpreadSection },
   { id: "stages", name: "Stages", Body: StagesSection },
+  { id: "modules", name: "Modules", Body: ModulesSection },
   { id: "kernels", name: "Kernels", isIn: onDevices, Body: KernelsSection },
   { id: "communication", name: "Communication", Body: CommunicationSection },
   { id: "launches", name: "Launches", isIn: onDevices, Body: LaunchesSection },

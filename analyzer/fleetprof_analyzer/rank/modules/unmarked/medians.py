@@ -19,7 +19,7 @@ from fleetprof_analyzer.rank.modules.kinds import ModulePhase
 from fleetprof_analyzer.rank.modules.marked_iteration import MarkedRows
 from fleetprof_analyzer.rank.modules.nesting import NOWHERE
 from fleetprof_analyzer.rank.modules.unmarked.alike import find_alike
-from fleetprof_analyzer.rank.modules.unmarked.measured import assign_measured
+from fleetprof_analyzer.rank.modules.unmarked.measured import MeasuredRows, assign_measured
 from fleetprof_analyzer.trace.trace import Bools, Category, Int64s, Trace
 
 _MOST_ITERATIONS: Final = 32
@@ -30,7 +30,7 @@ PHASES: Final = (ModulePhase.FORWARD, ModulePhase.BACKWARD, ModulePhase.RECOMPUT
 class Medians:
     """`own` and `whole`: shape (paths, phases, amounts); `*_of`: iterations behind them, shape (paths,).
 
-    `totals`: fields of ModuleTree.
+    `totals`: fields of ModuleTree. `spans`: (start, end) of each path's forward in the last of the iterations, ns.
     """
 
     own: Int64s
@@ -40,6 +40,7 @@ class Medians:
     totals: dict[str, ModuleTimes]
     iterations: int
     iteration_ns: int
+    spans: list[tuple[int, int] | None]
 
 
 def measure_medians(
@@ -96,7 +97,22 @@ def measure_medians(
         totals={name: times_of(_median(add(mask))) for name, mask in totals.items()},
         iterations=int(is_aligned.sum()),
         iteration_ns=int(_median(lengths)),
+        spans=_find_spans(measured, found, int(np.flatnonzero(is_aligned)[-1])),
     )
+
+
+def _find_spans(measured: MeasuredRows, found: Assignment, iteration: int) -> list[tuple[int, int] | None]:
+    rows = measured.rows
+    mask = (measured.iteration == iteration) & (measured.phase == ModulePhase.FORWARD) & (measured.path != NOWHERE)
+    at = np.flatnonzero(mask & ~measured.is_inside & (rows.category == Category.OPERATOR))
+    last = np.iinfo(np.int64).max
+    begin, end = np.full(len(found.paths), last, np.int64), np.zeros(len(found.paths), np.int64)
+    np.minimum.at(begin, measured.path[at], rows.start_ns[at])
+    np.maximum.at(end, measured.path[at], rows.end_ns[at])
+    for number in range(len(found.paths) - 1, -1, -1):
+        if (outer := found.paths[number].parent) != NOWHERE:
+            begin[outer], end[outer] = min(begin[outer], begin[number]), max(end[outer], end[number])
+    return [(one, int(end[number])) if one < last else None for number, one in enumerate(begin.tolist())]
 
 
 def _by_path(amounts: Int64s, is_known: Bools) -> Int64s:

@@ -8,6 +8,7 @@ from fleetprof_analyzer.rank.modules.marked_iteration import part_marked
 from fleetprof_analyzer.rank.modules.tree import measure_modules
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
+from fleetprof_api.report.findings import Example
 from fleetprof_api.report.module_tree import ModuleNode, ModuleTree
 from fleetprof_api.report.report import Iteration
 from fleetprof_api.samples import ModuleColumns, RankSamples
@@ -104,6 +105,8 @@ def test_figures_are_medians_over_measured_iterations() -> None:
         "Net.head": (3, 120, 40),
     }
     assert tree.unmatched.host_ns == 0
+    stem = tree.nodes[1]
+    assert stem.example == Example(rank=0, start_ns=(BASE + 2 * LENGTH + 7) * 1000, duration_ns=46_000)
     assert tree.whole.host_ns - tree.in_modules.host_ns == (5 + 5 + 20) * 1000  # the batch, the loss
 
 

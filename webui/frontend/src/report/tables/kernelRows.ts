@@ -16,15 +16,14 @@ export function kernelTable(all: KernelSlice, ofRanks: RankKernelSlice | undefin
   if (rank === undefined) return { rows: all.rows, classes: all.classes, totalNs: all.total_ns };
   const work = ofRanks?.ranks.find((one) => one.rank === rank)?.work;
   if (!work) return undefined;
-  const outliers = new Map(all.rows.map(({ statistics: { work_class, name }, outliers: found }) => [`${work_class} ${name}`, found]));
+  const known = new Map(all.rows.map((row) => [`${row.statistics.work_class} ${row.statistics.name}`, row]));
   const classes = work.filter(({ name }) => name === ALL);
   const rows = work
     .filter(({ name }) => name !== ALL)
-    .map((row): KernelRow => ({
-      statistics: { ...row, ranks: 1, histogram: { from_ns: [], counts: [] }, streams: [] },
-      outliers: outliers.get(`${row.work_class} ${row.name}`) ?? [],
-      bars: [],
-    }));
+    .map((row): KernelRow => {
+      const { spoken_name = row.name, outliers = [] } = known.get(`${row.work_class} ${row.name}`) ?? {};
+      return { spoken_name, statistics: { ...row, ranks: 1, histogram: { from_ns: [], counts: [] }, streams: [] }, outliers, bars: [] };
+    });
   return { rows, classes, totalNs: classes.reduce((sum, { total_ns: ns }) => sum + ns, 0) };
 }
 
