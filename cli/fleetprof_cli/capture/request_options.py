@@ -34,6 +34,7 @@ from fleetprof_cli.ranges import IntegerRange
 
 _MAX_FILE_BYTES: Final = 1 << 20
 _MILLISECOND_NS: Final = 10**6
+_OF_MODULES: Final = (Collect.MODULE_TREE.value, Collect.SHAPES.value)
 
 
 def _collect(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> list[str]:
@@ -93,8 +94,12 @@ _OPTIONS: Final = (
         "--activities",
         type=click.Choice([activity.value for activity in Activity], case_sensitive=False),
         multiple=True,
-        help="Record device work and the marks of iterations alone: the smallest trace there is  "
-        "[default: everything].",
+        help="Record device work and the marks of iterations alone: the smallest trace there is (default: everything).",
+    ),
+    click.option(
+        "--modules",
+        is_flag=True,
+        help="Record by module of the model: time, memory, FLOPs; short for `--collect ModuleTree,Shapes`.",
     ),
     click.option(
         "--thread-samples",
@@ -178,7 +183,7 @@ def read_options(flags: dict[str, Any]) -> CaptureOptions:
         sample=flags["sample"],
         every=flags["every"],
         iteration_range=flags["iteration_range"],
-        collect=flags["collect"],
+        collect=list(dict.fromkeys([*flags["collect"], *(_OF_MODULES if flags["modules"] else ())])),
         activities=flags["activities"],
         thread_samples=flags["thread_samples"],
         traces=flags["traces"],

@@ -69,6 +69,6 @@ def _find_tree(report: Report) -> ModuleTree:
     if report.module_tree is None:
         raise Failure(
             "the report has no modules",
-            next_step="capture iterations with `--collect ModuleTree`; the job needs the agent",
+            next_step="capture iterations with `--modules`; the job needs the agent",
         )
     return report.module_tree

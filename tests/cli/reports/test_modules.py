@@ -58,4 +58,4 @@ def test_a_report_without_modules_says_what_to_ask_for(fleetprof: Fleetprof, sta
         refused = fleetprof("report", "llama", flag)
         assert refused.returncode == 1
         assert "the report has no modules" in refused.stderr
-        assert "--collect ModuleTree" in refused.stderr
+        assert "`--modules`" in refused.stderr
