@@ -101,3 +101,10 @@ class Throughput(msgspec.Struct, kw_only=True, frozen=True):
     samples_per_second: Annotated[
         float | None, Meta(description="of the whole job, by the pods' label; null: no label, or labels differ")
     ] = None
+    gpu_hours_per_thousand: Annotated[
+        float | None,
+        Meta(description="of 1,000 samples: those of the label, else rows, if each rank has its own; null: no GPU"),
+    ] = None
+    joules_per_thousand: Annotated[
+        float | None, Meta(description="of the GPUs for as many; null: the energy of some rank is not known")
+    ] = None

@@ -4,10 +4,13 @@ Guarantees: pure; None where no iteration is complete or nothing says what an it
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from fleetprof_api.report.efficiency import Throughput
 from fleetprof_api.report.module_tree import ModuleTree
 from fleetprof_api.report.report import Rank
+
+_NS_PER_HOUR: Final = 3600 * 10**9
 
 
 def measure_throughput(ranks: Sequence[Rank], tree: ModuleTree | None) -> Throughput | None:
@@ -22,6 +25,10 @@ def measure_throughput(ranks: Sequence[Rank], tree: ModuleTree | None) -> Throug
     if not means or (rows is None and indices is None and label is None):
         return None
     mean_ns = sum(means) / len(means)
+    samples = rows if label is None else label / len(means)  # of one rank in an iteration
+    energies = [rank.iteration_energy_mj for rank in ranks]
+    known = [energy for energy in energies if energy is not None]
+    has_gpus = all(rank.kind == "gpu" for rank in ranks)
     per_second = [None if count is None else count * 1e9 / mean_ns for count in (rows, indices, label)]
     return Throughput(
         ranks=len(means),
@@ -29,4 +36,6 @@ def measure_throughput(ranks: Sequence[Rank], tree: ModuleTree | None) -> Throug
         rows_per_second=per_second[0],
         indices_per_second=per_second[1],
         samples_per_second=per_second[2],
+        gpu_hours_per_thousand=mean_ns / samples / _NS_PER_HOUR * 1000 if samples and has_gpus else None,
+        joules_per_thousand=sum(known) / len(known) / samples if samples and len(known) == len(energies) else None,
     )

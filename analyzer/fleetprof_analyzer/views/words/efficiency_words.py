@@ -11,6 +11,7 @@ from fleetprof_analyzer.views.words.module_words import say_roof
 
 _MOST_TYPES: Final = 3
 _MOST_OPERATORS: Final = 3
+_SHORT_HOURS: Final = 0.1
 _HIDDEN: Final[dict[HiddenWork, str]] = {
     "graphs": "CUDA graphs were replayed, and their operators are in no trace",
     "fused": "fused kernels hold products whose shapes nobody tells",
@@ -45,6 +46,15 @@ def list_throughput(report: Report) -> list[str]:
         )
     if found.samples_per_second is not None:
         sentences.append(f"{_rate(found.samples_per_second)} samples/s of the whole job, by the pods' label.")
+    costs = []
+    if found.gpu_hours_per_thousand is not None:
+        hours = found.gpu_hours_per_thousand
+        costs.append(f"{_rate(hours)} GPU-hours" if hours >= _SHORT_HOURS else f"{_rate(3600 * hours)} GPU-seconds")
+    if found.joules_per_thousand is not None:
+        costs.append(f"{_rate(found.joules_per_thousand)} J of the GPUs")
+    if costs:
+        whose = " if each rank has rows of its own" if found.samples_per_second is None and found.ranks > 1 else ""
+        sentences.append(f"1,000 samples take {' and '.join(costs)}{whose}.")
     return [" ".join(sentences)] if sentences else []
 
 

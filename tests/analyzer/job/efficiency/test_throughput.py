@@ -1,5 +1,6 @@
 """The throughput of a job, by the batch that its modules were given and by the pods' label."""
 
+import msgspec
 import pytest
 from fleetprof_analyzer.job.efficiency.throughput import measure_throughput
 from fleetprof_analyzer.views.words.efficiency_words import list_throughput
@@ -20,6 +21,7 @@ def rank(number: int, times: list[int], label: int | None = None) -> Rank:
     )  # fmt: skip
 
 
+BOTH = "1,000 samples take 3.12 GPU-seconds and 200 J of the GPUs"
 RANKS = [rank(0, [100, 100, 2000]), rank(1, [140, 60, 100])]
 
 
@@ -43,3 +45,24 @@ RANKS = [rank(0, [100, 100, 2000]), rank(1, [140, 60, 100])]
 def test_what_is_said(ranks: list[Rank], tree: ModuleTree | None, sentences: list[str]) -> None:
     report = Report(throughput=measure_throughput(ranks, tree), module_tree=tree)
     assert list_throughput(report) == sentences
+
+
+@pytest.mark.parametrize(
+    ("label", "tree", "energies", "sentence"),
+    [
+        # 32 rows in 100 ms on each of two ranks.
+        (None, TREE, (6_400, 6_400), f"{BOTH} if each rank has rows of its own."),
+        (None, TREE, (6_400, None), "1,000 samples take 3.12 GPU-seconds if each rank has rows of its own."),
+        # 64 of the whole job.
+        (64, None, (6_400, 6_400), f"{BOTH}."),
+    ],
+)  # fmt: skip
+def test_gpus_and_energy_of_a_thousand_samples(
+    label: int | None, tree: ModuleTree | None, energies: tuple[int | None, ...], sentence: str
+) -> None:
+    ranks = [
+        msgspec.structs.replace(rank(number, [100], label), kind="gpu", iteration_energy_mj=energy)
+        for number, energy in enumerate(energies)
+    ]
+    report = Report(throughput=measure_throughput(ranks, tree), module_tree=tree)
+    assert list_throughput(report)[0].endswith(sentence)
