@@ -20,8 +20,11 @@ _OWN_BATCHES: Final = 0.02  # of the pace of one against the other, its deviatio
 _FEWEST: Final = 3
 
 
-def take_from_peer(graph: JobGraph, lengths: Lengths, late: int) -> int | None:
-    """Changes one rank's lengths to its peer's; the peer, None where there is none."""
+def take_from_peer(graph: JobGraph, lengths: Lengths, late: int) -> tuple[int, tuple[float, float]] | None:
+    """Changes one rank's lengths to its peer's; None where there is none.
+
+    (the peer, by how much peers' rows and hosts deviate from each other): the rank may be slower by itself.
+    """
     mine = graph.courses[late]
     same = [n for n, one in enumerate(graph.courses) if n != late and _is_same(mine, one)]
     alike = same or [n for n, one in enumerate(graph.courses) if n != late and _is_alike(mine, one)]
@@ -43,7 +46,12 @@ def take_from_peer(graph: JobGraph, lengths: Lengths, late: int) -> int | None:
         lengths.host_ns[late] = _lend(lengths.host_ns[late], lengths.host_ns[peer])
     else:
         lengths.host_ns[late] = _at_pace(lengths.host_ns[late], lengths.host_ns[peer], events)
-    return peer
+    return peer, (_deviation(lengths.row_ns, alike), _deviation(lengths.host_ns, alike))
+
+
+def _deviation(every_ns: Sequence[Int64s], peers: list[int]) -> float:
+    totals = np.array([every_ns[peer].sum() for peer in peers], np.float64)
+    return float(totals.std(ddof=1) / max(float(totals.mean()), 1.0)) if len(totals) > 1 else 0.0
 
 
 def _have_own_batches(graph: JobGraph, lengths: Lengths, peers: list[int]) -> bool:

@@ -16,7 +16,7 @@ from fleetprof_analyzer.whatif.answer import PredictedValue, Prediction, ReplayQ
 from fleetprof_analyzer.whatif.edits import Edit, NotTold
 from fleetprof_analyzer.whatif.replay.graph import CircularWork, Floats, GraphTimes, JobGraph, Lengths
 from fleetprof_analyzer.whatif.replay.job import CapturedJob
-from fleetprof_analyzer.whatif.scenario import EditedJob, edit
+from fleetprof_analyzer.whatif.scenario import EditedJob, edit, slower_lengths
 
 MOST_REPLAY_ERROR: Final = 0.03
 _MOST_UNEXPLAINED: Final = 0.2
@@ -54,7 +54,12 @@ def predict(job: CapturedJob, texts: list[str], edits: list[Edit]) -> Prediction
     if strict / most - 1 > half:
         doubt = "whether collectives wait for work that was always through in time"
     most = max(most, strict)
-    low, high = (quality.recorded_ns * one for one in (least * (1 - half), most * (1 + half)))
+    slower = 0.0
+    if (lengths := slower_lengths(scenario)) is not None:
+        slower = float(_replayed(scenario.graph, lengths)[1].mean() / unchanged.mean())
+        if slower / most - 1 > half:
+            doubt = "a mended rank may be slower than its peers by itself"
+    low, high = (quality.recorded_ns * one for one in (least * (1 - half), max(most, slower) * (1 + half)))
     factor = math.sqrt(least * most)
     total = scenario.graph.bounds(outcome)
     return Prediction(

@@ -33,19 +33,36 @@ from fleetprof_analyzer.whatif.scaling.growth import grow
 from fleetprof_analyzer.whatif.scaling.transfers import latencies, say_latency
 
 _OF_A_DOUBLING: Final = 0.06
+_DEVIATIONS: Final = 2.0
 
 
 @dataclass(slots=True)
 class EditedJob:
-    """The job as edited, and what each edit touched, in words. `others`: lengths that it may have as well."""
+    """The job as edited, and what each edit touched, in words. `others`: lengths that it may have as well.
+
+    `mended`: by rank how much slower its rows and host may be than its peers', by themselves.
+    """
 
     graph: JobGraph
     lengths: Lengths
     rests_on: list[str] = field(default_factory=list)
     others: list[Lengths] = field(default_factory=list)
     doubt: str = ""  # why there are others
+    mended: dict[int, tuple[float, float]] = field(default_factory=dict)
     samples: float = 1.0  # of an iteration, by those as captured
     more_doubt: dict[str, float] = field(default_factory=dict)  # of the interval, by what it comes from
+
+
+def slower_lengths(scenario: EditedJob) -> Lengths | None:
+    """The lengths if mended ranks are as slow as they may be; None without any."""
+    if not scenario.mended:
+        return None
+    found = scenario.lengths
+    rows, hosts = list(found.row_ns), list(found.host_ns)
+    for rank, (of_rows, of_hosts) in scenario.mended.items():
+        rows[rank] = np.rint(rows[rank] * (1 + of_rows)).astype(np.int64)
+        hosts[rank] = np.rint(hosts[rank] * (1 + of_hosts)).astype(np.int64)
+    return Lengths(hosts, rows, found.transfer_ns)
 
 
 def edit(job: CapturedJob, edits: list[Edit]) -> EditedJob:
@@ -104,6 +121,7 @@ def _resize(job: CapturedJob, scenario: EditedJob, edits: list[Edit]) -> None:
         raise NotTold(f"which ranks meet cannot be told: {job.unmatched}")
     transfers = _by_sum([one.transfer_ns for one in (scenario.lengths, *scenario.others)])
     grown = grow(job.graph, scenario.lengths, transfers, counts[-1], nodes[-1] if nodes else None)
+    scenario.mended.clear()
     scenario.graph, (scenario.lengths, *scenario.others) = grown.graph, grown.lengths
     scenario.samples = counts[-1] / len(job.graph.courses)
     scenario.more_doubt["machines differ in pace"] = grown.uneven
@@ -208,9 +226,12 @@ def _transfer(job: CapturedJob, scenario: EditedJob, change: Network) -> None:
 def _mend(job: CapturedJob, scenario: EditedJob, change: WithoutStraggler) -> None:
     if change.rank not in job.ranks:
         raise NotTold(f"rank {change.rank} is not in this capture")
-    peer = take_from_peer(job.graph, scenario.lengths, job.ranks.index(change.rank))
-    if peer is None:
+    late = job.ranks.index(change.rank)
+    lent = take_from_peer(job.graph, scenario.lengths, late)
+    if lent is None:
         raise NotTold(f"no captured rank does the work of rank {change.rank}: nothing tells what it should take")
+    peer, (of_rows, of_hosts) = lent
+    scenario.mended[late] = (_DEVIATIONS * of_rows, _DEVIATIONS * of_hosts)
     scenario.rests_on.append(f"rank {job.ranks[peer]}, whose work and time stand for rank {change.rank}'s")
 
 

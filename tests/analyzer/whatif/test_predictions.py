@@ -71,6 +71,15 @@ def test_few_iterations_tell_little_of_how_much_they_vary(freedom: int, quantile
     assert student_95(freedom) == pytest.approx(quantile, rel=0.02)
 
 
+def test_a_mended_rank_may_be_slower_than_its_peers_by_itself() -> None:
+    found = [
+        answer_of(EventJob(shape, SimulatedFault("slow_gpu", 1, 1.5), 7), "without-straggler=1").iteration_ns
+        for shape in (replace(JOB, rank_spread=0.05), replace(JOB, rank_spread=0.001))
+    ]
+    uneven, even = ((one.high - one.value) / (one.value - one.low) for one in found if one is not None)
+    assert uneven > even
+
+
 def test_several_edits_at_once_are_one_answer() -> None:
     job = EventJob(BOUND_BY_NETWORK, SimulatedFault(), 7)
     changed = replace(BOUND_BY_NETWORK, net_us=250, faster={"sm90_gemm": 2})

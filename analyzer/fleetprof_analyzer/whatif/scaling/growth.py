@@ -70,21 +70,24 @@ def grow(graph: JobGraph, lengths: Lengths, transfers_ns: Sequence[Int64s], rank
                           meetings.late_ns),
         np.array([graph.begins_ns[rank] for _, rank, _ in rank_of], np.int64),
     )  # fmt: skip
-    machines = _spread_of_machines(graph, lengths, replicas)
-    slower = 1 + machines * max(_highest_of(count) - _highest_of(replicas.count), 0.0)
-    later = [
-        np.rint(one * slower).astype(np.int64) if source == 0 and turn == 1 else one
-        for one, (source, _, turn) in zip(rows, rank_of, strict=True)
-    ]
+    spreads = [_spread_of_machines(graph, one, replicas) for one in (lengths.row_ns, lengths.host_ns)]
+    later = max(_highest_of(count) - _highest_of(replicas.count), 0.0)
+    slower_rows, slower_hosts = (
+        [
+            np.rint(one * (1 + spread * later)).astype(np.int64) if source == 0 and turn == 1 else one
+            for one, (source, _, turn) in zip(every, rank_of, strict=True)
+        ]
+        for every, spread in zip((rows, hosts), spreads, strict=True)
+    )
     return GrownJob(
         grown,
-        [Lengths(hosts, rows, transfers[0][of_transfer]), Lengths(hosts, later, worst[of_transfer])],
+        [Lengths(hosts, rows, transfers[0][of_transfer]), Lengths(slower_hosts, slower_rows, worst[of_transfer])],
         [
             f"{before} captured ranks in {replicas.count} replicas of {replicas.ranks_each}; {count} replicas then, "
             f"on {nodes_after} node(s) instead of {nodes_before}, each with the batch that it has",
             f"latency of transfers {say_latency(is_known)}",
         ],
-        machines,
+        max(spreads[0], spreads[1] if _is_bound_by_hosts(lengths) else 0.0),
     )
 
 
@@ -187,15 +190,15 @@ def _turn(lengths: Int64s, iteration: Int64s, what: np.ndarray[tuple[int], np.dt
     return found
 
 
-def _of_iterations(graph: JobGraph, lengths: Lengths, rank: int) -> Int64s:
-    iteration = graph.times[rank].iteration
+def _sum_by(iteration: Int64s, lengths: Int64s) -> Int64s:
     inside = iteration >= 0
-    return np.bincount(iteration[inside], lengths.row_ns[rank][inside]).astype(np.int64)
+    return np.bincount(iteration[inside], lengths[inside]).astype(np.int64)
 
 
 def _are_long_together(graph: JobGraph, lengths: Lengths, replicas: Replicas) -> bool:
     """Tells whether the replicas' own work is more in the same iterations: their batches are drawn as one."""
-    sums = [_of_iterations(graph, lengths, _ranks_of(replicas, one)[0]) for one in range(min(replicas.count, 8))]
+    firsts = [_ranks_of(replicas, one)[0] for one in range(min(replicas.count, 8))]
+    sums = [_sum_by(graph.times[rank].iteration, lengths.row_ns[rank]) for rank in firsts]
     count = min(len(one) for one in sums)
     if count < 4 or len(sums) < 2:
         return False
@@ -206,18 +209,24 @@ def _are_long_together(graph: JobGraph, lengths: Lengths, replicas: Replicas) ->
     return bool(np.median(pairs) > _TOGETHER)
 
 
-def _spread_of_machines(graph: JobGraph, lengths: Lengths, replicas: Replicas) -> float:
-    """The deviation of the paces of machines that do the same, without that of their iterations."""
+def _spread_of_machines(graph: JobGraph, every_ns: Sequence[Int64s], replicas: Replicas) -> float:
+    """The deviation of the paces of machines that do the same, by rows or hosts, without that of their iterations."""
     totals = np.array(
-        [[lengths.row_ns[rank].sum() for rank in _ranks_of(replicas, one)] for one in range(replicas.count)], np.float64
+        [[every_ns[rank].sum() for rank in _ranks_of(replicas, one)] for one in range(replicas.count)], np.float64
     )
-    spread = float(np.median(totals.std(axis=0, ddof=1) / totals.mean(axis=0)))
+    spread = float(np.median(totals.std(axis=0, ddof=1) / np.maximum(totals.mean(axis=0), 1.0)))
     varies = [0.0]
     for rank, course in enumerate(graph.courses):
-        sums = _of_iterations(graph, lengths, rank)
+        lengths = every_ns[rank]
+        iteration = graph.times[rank].iteration if len(lengths) == len(course.rows) else iterations_of_events(course)
+        sums = _sum_by(iteration, lengths)
         if len(sums) > 1 and sums.mean() > 0:
             varies.append(float(sums.std() / sums.mean()) / math.sqrt(len(course.bounds)))
     return math.sqrt(max(spread**2 - float(np.median(varies)) ** 2, 0.0))
+
+
+def _is_bound_by_hosts(lengths: Lengths) -> bool:
+    return sum(int(one.sum()) for one in lengths.host_ns) > sum(int(one.sum()) for one in lengths.row_ns)
 
 
 def _highest_of(count: int) -> float:
