@@ -33,8 +33,8 @@ def show(page: Page, *answers: dict[str, Any]) -> None:
 
 def test_progress_is_shown(page: Page) -> None:
     show(page, {"items": [item("my job", count=3, total=8, source="rank3.json.gz")], "finished": False, "seconds": 1.5})
-    expect(page.get_by_role("progressbar", name="Traces of my job that were read")).to_have_js_property("value", 3)
-    expect(page.locator("main")).to_contain_text("3 of 8 traces")
+    expect(page.get_by_role("progressbar", name="Files of my job that were read")).to_have_js_property("value", 3)
+    expect(page.locator("main")).to_contain_text("3 of 8 files")
     expect(page.locator("main")).to_contain_text("rank3.json.gz")
     assert find_serious(page) == []
 

@@ -58,15 +58,15 @@ function Row({ item, finished }: { item: Opened; finished: boolean }) {
               <Link to="/reports/$namespace/$uid" params={{ namespace, uid }}>
                 Report of <Name text={title} most={100} />
               </Link>{" "}
-              {item.total > 0 && item.captures.length === 1 && <span className="quiet">{plural(item.total, "trace")}</span>}
+              {item.total > 0 && item.captures.length === 1 && <span className="quiet">{plural(item.total, "file")}</span>}
             </li>
           ))}
         </ul>
       ) : (
         !item.problem && !finished && (
           <p>
-            <progress aria-label={`Traces of ${label} that were read`} max={item.total || undefined} value={item.total ? item.count : undefined} />{" "}
-            {item.total > 0 && `${formatCount(item.count)} of ${plural(item.total, "trace")}`}{" "}
+            <progress aria-label={`Files of ${label} that were read`} max={item.total || undefined} value={item.total ? item.count : undefined} />{" "}
+            {item.total > 0 && `${formatCount(item.count)} of ${plural(item.total, "file")}`}{" "}
             <span className="quiet">{item.total > 0 && item.count === item.total ? "putting the report together" : item.source && <Name text={item.source} most={80} />}</span>
           </p>
         )
