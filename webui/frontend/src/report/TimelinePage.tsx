@@ -6,7 +6,7 @@ import { path } from "@/api/client";
 import type { ReportPage } from "@/api/models";
 import { reportQuery } from "@/api/queries";
 import { Name } from "@/parts/Name";
-import { MOST_CHARACTERS, nameUnreadable, readGoal, readState, stateOf, Timeline, type SampledLine, type TimelineState } from "@/timeline";
+import { MOST_CHARACTERS, nameUnreadable, readGoal, readState, stateOf, Timeline, type SampledLine, type TimelineState, writeState } from "@/timeline";
 import { Place } from "./Place";
 
 export default function TimelinePage() {
@@ -24,7 +24,7 @@ export default function TimelinePage() {
     document.title = `Timeline of ${uid} – fleetprof`;
   }, [uid]);
   const change = (next: TimelineState, isStep: boolean) =>
-    void navigate({ search: { view: JSON.stringify(next) }, replace: !isStep, resetScroll: false });
+    void navigate({ search: { view: writeState(next) }, replace: !isStep, resetScroll: false });
   return (
     <div className="page">
       <nav className="crumbs" aria-label="Place">

@@ -17,17 +17,22 @@ import type { RankHeader } from "./format/rank";
 import { goToEvent, goToNext } from "./finding";
 import { focusOf } from "./focus";
 import { goTo, type Goal } from "./goal";
+import { useCounters } from "./useCounters";
 import { commandOf, isMeant } from "./keyboard";
+import type { RankScene } from "./layout/scene";
 import { describeFleet, fullRanks, heightOf, suggestRank } from "./layout/bands";
 import { Arguments } from "./panels/Arguments";
-import { Details } from "./panels/Details";
+import { Drawer } from "./panels/Drawer";
 import { Found } from "./panels/Found";
 import { Hover, says } from "./panels/Hover";
 import { Keys, readEverywhere, storeEverywhere } from "./panels/Keys";
 import { Legend } from "./panels/Legend";
 import { Minimap } from "./panels/Minimap";
 import { Notes } from "./panels/Notes";
+import { Range } from "./panels/Range";
 import { Toolbar } from "./panels/Toolbar";
+import { Tracks } from "./panels/Tracks";
+import { Trail } from "./panels/Trail";
 import { listen, openRank } from "./pointer";
 import type { SampledLine } from "./search";
 import { WHOLE, type TimelineState } from "./state";
@@ -47,6 +52,7 @@ interface Props {
 }
 
 const LEAST_HEIGHT = 200;
+const NO_RANKS: ReadonlyMap<number, RankScene> = new Map();
 
 export function Timeline({ source, state, goal, onStateChange, sampled, report }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -97,7 +103,7 @@ export function Timeline({ source, state, goal, onStateChange, sampled, report }
       (next, isStep) => latestOnStateChange.current(next, isStep),
       ({ scene, milliseconds }) => {
         const loading = [...scene.ranks.values()].some((rank) => rank.loading);
-        setHeight(scene.layout.height);
+        setHeight(scene.layout.height + scene.layout.pinnedHeight);
         setDetail(scene.wanted.map(({ rank, level, tile }) => `${rank}/${level}/${tile}`).join(" "));
         setSettled(!loading && made.state.open.every((rank) => store.rank(rank)));
         setGap([...scene.ranks.values()].map((rank) => rank.problem).find(Boolean) ?? "");
@@ -137,6 +143,8 @@ export function Timeline({ source, state, goal, onStateChange, sampled, report }
   }, [drawing, height, settled]);
 
   const fleet = store?.fleet?.value;
+  const counters = useCounters(report, fleet, state.open);
+  useEffect(() => drawing?.setCounters(counters), [drawing, counters]);
   const headers = useMemo(() => {
     const open = state.open.map((rank): [number, RankHeader | undefined] => [rank, store?.rank(rank)?.value]);
     return new Map(open.filter((entry): entry is [number, RankHeader] => entry[1] !== undefined));
@@ -244,6 +252,12 @@ export function Timeline({ source, state, goal, onStateChange, sampled, report }
         />
       )}
       {fleet && <Minimap engine={drawing} state={state} wholeNs={fleet.header.span_ns} />}
+      {fleet && (
+        <div className="timeline-ways">
+          <Trail state={state} wholeNs={fleet.header.span_ns} onChange={change} />
+          <Tracks ranks={drawing?.scene?.ranks ?? NO_RANKS} state={state} onChange={change} />
+        </div>
+      )}
       <Legend />
       {/* The picture is worked like an application: keys and pointer belong to it while it has focus. */}
       <div
@@ -282,13 +296,20 @@ export function Timeline({ source, state, goal, onStateChange, sampled, report }
           storeEverywhere(next);
         }}
       />
-      {chosen && chosenOne && state.chosen && (
-        <aside className="timeline-chosen" aria-label="Chosen event" aria-live="polite">
-          <button type="button" className="small" onClick={() => change({ chosen: null })}>
-            Close
-          </button>
-          <Details rank={state.chosen.rank} scene={chosen} lane={state.chosen.lane} rectangle={chosenOne} whole />
-        </aside>
+      {store && state.mark && (
+        <Range store={store} mark={state.mark} ranks={drawing?.scene?.ranks ?? NO_RANKS} onSearch={(search) => change({ search })} onClear={() => change({ mark: null })} />
+      )}
+      {drawing && store && fleet && chosen && chosenOne && state.chosen && (
+        <Drawer
+          engine={drawing}
+          store={store}
+          fleet={fleet}
+          rank={state.chosen.rank}
+          scene={chosen}
+          lane={state.chosen.lane}
+          rectangle={chosenOne}
+          onClose={() => change({ chosen: null })}
+        />
       )}
       <div aria-live="polite" className="timeline-notes">
         {message && <p role="alert">{message}</p>}

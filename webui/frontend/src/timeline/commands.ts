@@ -31,6 +31,8 @@ export function obey(engine: Engine, command: Command, around: Around): void {
       return around.find(false);
     case "clear":
       return engine.change({ chosen: null, mark: null, search: "" });
+    case "edge":
+      return moveEdge(engine, command.end);
     case "longest":
       return engine.change({ longest: !state.longest });
     case "fold":
@@ -41,11 +43,20 @@ export function obey(engine: Engine, command: Command, around: Around): void {
       return step(engine, command.along, command.across);
     default: {
       const span = chosenSpan(engine);
-      if (command.kind === "mark") engine.change({ mark: span && [span.start, span.end] });
+      if (command.kind === "mark") engine.change({ mark: span ? [span.start, span.end] : [engine.view.start, engine.view.end] });
       else if (span) engine.fit(span);
       else if (scene) engine.change({ start: 0, end: 0 });
     }
   }
+}
+
+/** Moves the beginning or the end of the measured time to the middle of the view. */
+function moveEdge(engine: Engine, isEnd: boolean): void {
+  const { state, view } = engine;
+  const middle = (view.start + view.end) / 2;
+  const [start, end] = state.mark ?? [view.start, view.end];
+  const [from, to] = isEnd ? [start, middle] : [middle, end];
+  engine.change({ mark: [Math.min(from, to), Math.max(from, to)] });
 }
 
 /** Opens the next rank whose events are here, and folds the one that was looked at. */
@@ -74,7 +85,7 @@ type Lane = Band & { kind: "lane" };
 function step(engine: Engine, along: number, across: number): void {
   const { state, scene } = engine;
   const { chosen } = state;
-  const lanes = scene?.layout.bands.flatMap((band) => (band.kind === "lane" ? [band] : [])) ?? [];
+  const lanes = [...(scene?.layout.pinned ?? []), ...(scene?.layout.bands ?? [])].flatMap((band) => (band.kind === "lane" ? [band] : []));
   const rank = chosen ? scene?.ranks.get(chosen.rank) : undefined;
   const list = chosen ? rank?.lanes[chosen.lane] ?? [] : [];
   const at = list.findIndex((one) => one.start === chosen?.start);

@@ -12,11 +12,12 @@ import { MINIMAP_HEIGHT, overviewRows, paintMinimap, windowOf, wholeView } from 
 import { paint } from "./draw/painter";
 import { AXIS_HEIGHT, GUTTER, type Picture } from "./draw/picture";
 import { anchorAt, bandAt, suggestRank, type Band } from "./layout/bands";
+import type { Counter } from "./layout/counters";
 import { rectangleAt, type Rectangle } from "./layout/rectangles";
 import { buildScene, type RankScene, type Scene } from "./layout/scene";
 import { cellsByRow } from "./layout/shares";
 import { searchNames } from "./search";
-import { isStep, type TimelineState } from "./state";
+import { isStep, leadTo, type TimelineState } from "./state";
 import { around, isWithin, pan, toNs, within, zoom, type Span, type View } from "./view";
 import type { TimelineStore } from "./worker/store";
 
@@ -56,6 +57,7 @@ export class Engine {
   #scene: Scene | null = null;
   #hover: Picture["hover"] = null;
   #lookedAt: number | undefined;
+  #counters: ReadonlyMap<number, readonly Counter[]> = new Map();
   #sought: { rank: number; start: number; name: number } | null = null;
 
   /** `onState` is given a state that the reader made here, and whether by a step (isStep); `onDrawn` each picture. */
@@ -106,6 +108,12 @@ export class Engine {
   /** The state that the page wants. */
   adopt(state: TimelineState): void {
     this.#state = state;
+    this.draw();
+  }
+
+  /** The sampled quantities of open ranks. */
+  setCounters(counters: ReadonlyMap<number, readonly Counter[]>): void {
+    this.#counters = counters;
     this.draw();
   }
 
@@ -175,10 +183,13 @@ export class Engine {
     return { start: 0, end: Math.max(1, header?.span_ns ?? 1) };
   }
 
-  /** All time that holds something: the iterations, and what the ranks in view ran before the first and after the last. */
+  /** All time that holds something: the iterations, and what the ranks in view ran, and were sampled, before the first and after the last. */
   limits(): Span {
     return [...(this.#scene?.ranks.values() ?? [])].reduce(
-      ({ start, end }, { header, offset }) => ({ start: Math.min(start, offset), end: Math.max(end, offset + header.span_ns) }),
+      ({ start, end }, { header, offset, counters }) => ({
+        start: Math.min(start, offset, ...counters.map(({ at }) => at[0] ?? start)),
+        end: Math.max(end, offset + header.span_ns, ...counters.map(({ at }) => at[at.length - 1] ?? end)),
+      }),
       this.whole(),
     );
   }
@@ -206,12 +217,17 @@ export class Engine {
   }
 
   fit(span: Span): void {
-    this.change(around(span, this.limits()));
+    const next = around(span, this.limits());
+    const { start, end } = this.#span();
+    this.change({ ...next, trail: leadTo(this.#state.trail, [start, end], next) });
   }
 
-  /** Shows an event with `room` durations beside it, and chooses it as soon as it is here; ns from the rank's origin. */
-  choose(rank: number, start: number, duration: number, name: number, room = 0): void {
-    const begin = start + (this.#scene?.ranks.get(rank)?.offset ?? 0);
+  /**
+   * Shows an event with `room` durations beside it, and chooses it as soon as it is here; ns from the rank's origin.
+   * `offset` brings these to the fleet's axis; of an open rank it is known.
+   */
+  choose(rank: number, start: number, duration: number, name: number, room = 0, offset = this.#scene?.ranks.get(rank)?.offset ?? 0): void {
+    const begin = start + offset;
     this.fit({ start: begin - room * duration, end: begin + (1 + room) * duration });
     this.#sought = { rank, start, name };
   }
@@ -220,7 +236,7 @@ export class Engine {
   hit(x: number, y: number): Hit | null {
     const fleet = this.#store.fleet?.value;
     if (!this.#scene || !fleet || y < AXIS_HEIGHT) return null;
-    const band = bandAt(this.#scene.layout, y - AXIS_HEIGHT + this.#scrollTop);
+    const band = bandAt(this.#scene.layout, y - AXIS_HEIGHT, this.#scrollTop);
     if (!band) return null;
     const rank = fleet.header.ranks.rank[band.row] ?? null;
     const scene = rank === null ? null : this.#scene.ranks.get(rank) ?? null;
@@ -232,7 +248,7 @@ export class Engine {
   #spanAt({ cells }: Fleet, band: Band, scene: RankScene | null, at: number): number {
     if (band.kind === "rank")
       return (this.#cells[band.row] ?? []).find((cell) => isWithin(cells.start_ns![cell]!, cells.duration_ns![cell]!, at)) ?? -1;
-    if (band.kind === "lane" || !scene) return -1;
+    if (band.kind === "lane" || band.kind === "counter" || !scene) return -1;
     const { start_ns: starts, duration_ns: durations } = band.kind === "stages" ? scene.header.stage_pieces : scene.header.iterations;
     return starts.findIndex((start, place) => isWithin(start + scene.offset, durations[place]!, at));
   }
@@ -269,6 +285,7 @@ export class Engine {
       headerOf: (rank) => this.#store.rank(rank)?.value,
       tileOf: (rank, level, tile) => this.#store.tile(rank, level, tile),
       problemOf: (rank, level, tile) => this.#store.problemOf(rank, level, tile),
+      countersOf: (rank) => this.#counters.get(rank) ?? [],
     });
     this.#scene = scene;
     paint(

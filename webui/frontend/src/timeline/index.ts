@@ -1,6 +1,6 @@
 /** The timeline as the page mounts it. */
 
 export { Timeline } from "./Timeline";
-export { MOST_CHARACTERS, nameUnreadable, readState, WHOLE, type TimelineState } from "./state";
+export { MOST_CHARACTERS, nameUnreadable, readState, WHOLE, writeState, type TimelineState } from "./state";
 export { readGoal, stateOf, type Goal } from "./goal";
 export type { SampledLine } from "./search";

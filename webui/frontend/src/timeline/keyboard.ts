@@ -9,6 +9,7 @@ export type Command =
   | { kind: "zoom"; factor: number }
   | { kind: "step"; along: -1 | 0 | 1; across: -1 | 0 | 1 }
   | { kind: "search" | "help" | "clear" | "fit" | "mark" | "longest" | "next" | "previous" | "fold" }
+  | { kind: "edge"; end: boolean }
   | { kind: "rank"; down: -1 | 1 };
 
 /** Where the focus is: on the picture, nowhere in particular, on a control, in a field of text. */
@@ -23,7 +24,8 @@ export const KEYS: readonly (readonly [keys: string, what: string])[] = [
   ["J K", "go to the rank below, above: it opens, and the one before folds"],
   ["O", "fold the rank that is looked at, or open it again"],
   ["Enter, F", "fit the chosen event into the view, or the whole time"],
-  ["M", "measure the chosen event"],
+  ["M", "measure the chosen event, or the time in view: what ran in it is summed below the picture"],
+  ["[ ]", "let the measured time begin, end in the middle of the view"],
   ["L", "show only the longest events, or all again"],
   ["/", "search"],
   ["N P", "go to the next event that the search found, to the previous one"],
@@ -48,6 +50,7 @@ export function commandOf(event: Key): Command | undefined {
   if (event.ctrlKey || event.metaKey || event.altKey) return undefined;
   if (event.key === "/") return { kind: "search" };
   if (event.key === "?") return { kind: "help" };
+  if (event.key === "[" || event.key === "]") return { kind: "edge", end: event.key === "]" };
   switch (event.code) {
     case "KeyA":
       return { kind: "pan", share: event.repeat ? -HELD_PAN : -PAN };

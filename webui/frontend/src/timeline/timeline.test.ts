@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { makeHeader, makeNodes, makeTile } from "./format/fixtures";
 import { commandOf, isMeant, type Command, type Focus } from "./keyboard";
 import { searchLines, searchNames, searchRanks } from "./search";
-import { MOST_CHARACTERS, nameUnreadable, readState, WHOLE } from "./state";
+import { leadTo, MOST_CHARACTERS, nameUnreadable, readState, WHOLE, writeState } from "./state";
 import { findCollectives, findGaps, findThreads } from "./tree/gaps";
 import { childrenOf, groupChildren, groupName } from "./tree/groups";
 import { readOpened, writeOpened } from "./tree/opened";
@@ -228,4 +228,18 @@ test("of too many tiles those not used for longest go, never the last one", () =
   const tiny = new TileCache(1);
   tiny.set("a", tile());
   expect(tiny.get("a")).toBeDefined();
+});
+
+test("an address holds what the reader changed alone, and gives the same view", () => {
+  expect(writeState(WHOLE)).toBe('{"version":1}');
+  const state = { ...WHOLE, start: 10.4, end: 20, open: [5], hidden: ["5.t1"], pinned: ["5.power"], trail: [[0, 100] as [number, number]] };
+  expect(writeState(state)).toBe('{"version":1,"start":10,"end":20,"open":[5],"hidden":["5.t1"],"pinned":["5.power"],"trail":[[0,100]]}');
+  expect(readState(JSON.parse(writeState(state)))).toEqual({ ...state, start: 10 });
+});
+
+test("the way to a view is of those that hold it and are clearly longer", () => {
+  expect(leadTo([], [0, 100], { start: 10, end: 20 })).toEqual([[0, 100]]);
+  expect(leadTo([[0, 100]], [10, 20], { start: 12, end: 14 })).toEqual([[0, 100], [10, 20]]);
+  expect(leadTo([[0, 100], [10, 20]], [12, 14], { start: 50, end: 60 })).toEqual([[0, 100]]);
+  expect(leadTo([], [10, 20], { start: 11, end: 20 })).toEqual([]);
 });

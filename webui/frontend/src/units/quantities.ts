@@ -70,6 +70,8 @@ export function formatMeasure(value: number | null | undefined, unit: string): s
       return formatEnergy(value / 1000);
     case "bytes":
       return formatBytes(value);
+    case "bytes/s":
+      return formatRate(value);
     case "count":
       return formatCount(value);
     case "share":

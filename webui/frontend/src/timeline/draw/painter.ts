@@ -6,10 +6,12 @@ import { firstFitting, middleCut, visibleText } from "@/units/text";
 import type { Fleet } from "../format/fleet";
 import { bandsWithin, type Band } from "../layout/bands";
 import type { RankScene } from "../layout/scene";
+import { QUEUE } from "../layout/counters";
 import { runsOf, type Run } from "../layout/courses";
 import { partsOf } from "../layout/shares";
 import { ticks, toPixel } from "../view";
 import { paintArrows } from "./arrows";
+import { paintCounter } from "./counter";
 import type { Colors, Fill } from "./fills";
 import { AXIS_HEIGHT, GUTTER, type Picture } from "./picture";
 
@@ -25,15 +27,35 @@ export function paint(context: CanvasRenderingContext2D, picture: Picture, color
   context.fillStyle = colors.background;
   context.fillRect(0, 0, view.width + GUTTER, height);
   paintAxis(context, picture, colors);
+  const { pinned, pinnedHeight } = scene.layout;
+  const top = AXIS_HEIGHT + pinnedHeight;
+  paintOutside(context, picture, colors);
   context.save();
   context.beginPath();
-  context.rect(0, AXIS_HEIGHT, view.width + GUTTER, height - AXIS_HEIGHT);
+  context.rect(0, top, view.width + GUTTER, height - top);
   context.clip();
-  context.translate(0, AXIS_HEIGHT - scrollTop);
+  context.translate(0, top - scrollTop);
   for (const band of bandsWithin(scene.layout, scrollTop, scrollTop + height)) paintBand(context, picture, band, colors);
   paintArrows(context, picture, colors);
   context.restore();
+  context.save();
+  context.translate(0, AXIS_HEIGHT);
+  for (const band of pinned) paintBand(context, picture, band, colors);
+  context.fillStyle = colors.text;
+  if (pinnedHeight) context.fillRect(0, pinnedHeight - 1, view.width + GUTTER, 1);
+  context.restore();
   paintMark(context, picture, colors);
+}
+
+/** What lies outside of the recorded iterations, where samples alone are. */
+function paintOutside(context: CanvasRenderingContext2D, { view, height, fleet, scene }: Picture, colors: Colors): void {
+  if ([...scene.ranks.values()].every(({ counters }) => counters.every(({ name }) => name === QUEUE))) return;
+  const window = [0, fleet.header.span_ns].map((at) => Math.min(Math.max(toPixel(view, at), 0), view.width)) as [number, number];
+  context.fillStyle = colors.line;
+  context.globalAlpha = 0.25;
+  context.fillRect(GUTTER, AXIS_HEIGHT, window[0], height);
+  context.fillRect(GUTTER + window[1], AXIS_HEIGHT, view.width - window[1], height);
+  context.globalAlpha = 1;
 }
 
 function paintAxis(context: CanvasRenderingContext2D, { view, height }: Picture, colors: Colors): void {
@@ -68,6 +90,7 @@ function paintBand(context: CanvasRenderingContext2D, picture: Picture, band: Ba
   context.rect(GUTTER, band.y, view.width, band.height);
   context.clip();
   if (band.kind === "rank") paintCells(context, picture, band, colors);
+  else if (opened && band.kind === "counter") paintCounter(context, picture, opened.counters.find(({ name }) => name === band.counter), band, colors);
   else if (opened && band.kind === "lane") paintLane(context, picture, opened, rank!, band, colors);
   else if (opened) paintStrip(context, picture, opened, band, colors);
   context.restore();
@@ -85,7 +108,7 @@ function paintLabel(
   const middle = band.y + band.height / 2;
   context.fillStyle = band.kind === "rank" ? colors.text : colors.quiet;
   if (band.kind !== "rank") {
-    const text = band.kind === "lane" ? band.label : band.kind;
+    const text = band.kind === "lane" || band.kind === "counter" ? band.label : band.kind;
     if (text) context.fillText(middleCut(visibleText(text), 24), 22, middle, GUTTER - 26);
     return;
   }

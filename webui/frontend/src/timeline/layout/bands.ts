@@ -9,20 +9,37 @@ import type { FleetHeader } from "../format/fleet";
 import type { RankHeader } from "../format/rank";
 import { formatDuration } from "@/units/durations";
 import type { Fold } from "../state";
+import type { Counter } from "./counters";
+import { counterKey, trackKey, trackLabel } from "./tracks";
 
 export const ROW_HEIGHT = 22;
 export const LANE_HEIGHT = 18;
 export const STRIP_HEIGHT = 20;
+export const COUNTER_HEIGHT = 26;
 const GAP = 8;
 
 export type Band =
   | { kind: "rank"; row: number; y: number; height: number; open: boolean }
   | { kind: "iterations" | "stages"; row: number; y: number; height: number }
-  | { kind: "lane"; row: number; rank: number; lane: number; y: number; height: number; label: string };
+  | { kind: "lane"; row: number; rank: number; lane: number; y: number; height: number; label: string }
+  | { kind: "counter"; row: number; rank: number; counter: string; y: number; height: number; label: string };
 
 export interface Layout {
   bands: Band[];
   height: number;
+  /** Above the others, whatever these are scrolled to; their own heights begin at 0. */
+  pinned: Band[];
+  pinnedHeight: number;
+}
+
+/** What is known of an open rank's rows. */
+export interface Rows {
+  headerOf: (rank: number) => RankHeader | undefined;
+  countersOf: (rank: number) => readonly Counter[];
+  /** Tells which lanes of an open rank have something to be seen in. */
+  wide: (rank: number, lane: number) => boolean;
+  hidden: ReadonlySet<string>;
+  pinned: ReadonlySet<string>;
 }
 
 /** The rows (places in the fleet's ranks) that are shown, the late ones first where only they are wanted. */
@@ -66,19 +83,21 @@ export function describeFleet({ ranks, late, span_ns: span }: FleetHeader): stri
   return `${ranks.rank.length} ranks over ${formatDuration(span)}${found}`;
 }
 
-/** Bands from top to bottom. `wide` tells which lanes of an open rank have something to be seen in. */
-export function layOut(
-  fleet: FleetHeader,
-  rows: number[],
-  open: ReadonlySet<number>,
-  headerOf: (rank: number) => RankHeader | undefined,
-  wide: (rank: number, lane: number) => boolean,
-): Layout {
+/** Bands from top to bottom. */
+export function layOut(fleet: FleetHeader, rows: number[], open: ReadonlySet<number>, { headerOf, countersOf, wide, hidden, pinned }: Rows): Layout {
   const bands: Band[] = [];
+  const above: Band[] = [];
   let y = 0;
+  let pinnedHeight = 0;
   const add = (band: Record<string, unknown>, height: number) => {
     bands.push({ ...band, y, height } as Band);
     y += height;
+  };
+  const addTrack = (key: string, band: Record<string, unknown> & { rank: number; label: string }, height: number) => {
+    if (hidden.has(key)) return;
+    if (!pinned.has(key)) return add(band, height);
+    above.push({ ...band, label: band.label && `${band.rank}: ${band.label}`, y: pinnedHeight, height } as Band);
+    pinnedHeight += height;
   };
   for (const row of rows) {
     const rank = fleet.ranks.rank[row] ?? null;
@@ -92,15 +111,17 @@ export function layOut(
     }
     if (header.iterations.index.length) add({ kind: "iterations", row }, STRIP_HEIGHT);
     if (header.stage_pieces.stage.length) add({ kind: "stages", row }, STRIP_HEIGHT);
+    for (const { name } of countersOf(rank))
+      addTrack(counterKey(rank, name), { kind: "counter", row, rank, counter: name, label: counterLabel(name) }, COUNTER_HEIGHT);
     for (const lane of laneOrder(header)) {
       const track = header.lanes.track[lane]!;
       const isStream = header.tracks.kind[track] === "stream";
       if (!isStream && !wide(rank, lane)) continue;
-      add({ kind: "lane", row, rank, lane, label: header.lanes.depth[lane] === 0 ? trackLabel(header, track) : "" }, LANE_HEIGHT);
+      addTrack(trackKey(rank, track), { kind: "lane", row, rank, lane, label: header.lanes.depth[lane] === 0 ? trackLabel(header, track) : "" }, LANE_HEIGHT);
     }
     y += GAP;
   }
-  return { bands, height: y };
+  return { bands, height: y, pinned: above, pinnedHeight };
 }
 
 /** Streams first, then the thread that trains, then the others. */
@@ -113,26 +134,22 @@ export function laneOrder(header: RankHeader): number[] {
   return header.lanes.track.map((_, lane) => lane).toSorted((one, other) => weight(one) - weight(other) || one - other);
 }
 
-export function trackLabel(header: RankHeader, track: number): string {
-  const { kind, owner, name, main } = header.tracks;
-  if (kind[track] === "stream") return `GPU ${owner[track]} · stream ${name[track]}`;
-  return track === main ? "main thread" : `thread ${name[track]}`;
-}
-
 /** The bands that touch [top, bottom). */
 export function bandsWithin(layout: Layout, top: number, bottom: number): Band[] {
   return layout.bands.filter((band) => band.y < bottom && band.y + band.height > top);
 }
 
-/** The band at a height, if there is one. */
-export function bandAt(layout: Layout, y: number): Band | undefined {
-  let [low, high] = [0, layout.bands.length];
+/** The band at a height below the axis, while the rows are scrolled by `scrollTop`. */
+export function bandAt({ bands, pinned, pinnedHeight }: Layout, height: number, scrollTop = 0): Band | undefined {
+  if (height < pinnedHeight) return pinned.find((one) => height >= one.y && height < one.y + one.height);
+  const y = height - pinnedHeight + scrollTop;
+  let [low, high] = [0, bands.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (layout.bands[middle]!.y <= y) low = middle + 1;
+    if (bands[middle]!.y <= y) low = middle + 1;
     else high = middle;
   }
-  const band = layout.bands[low - 1];
+  const band = bands[low - 1];
   return band && y < band.y + band.height ? band : undefined;
 }
 
@@ -150,4 +167,9 @@ export function heightOf(layout: Layout, [row, pixels]: [row: number, pixels: nu
 
 function known(rank: number | null): number[] {
   return rank === null ? [] : [rank];
+}
+
+/** "sm_clock" is "SM clock". */
+export function counterLabel(name: string): string {
+  return name.replaceAll("_", " ").replaceAll(/\b(sm|gpu|dram|pcie)\b/g, (word) => word.toUpperCase());
 }

@@ -40,15 +40,3 @@ export function sumLaunched(launched: Launched[]): { name: number; count: number
   }
   return [...sums.values()].toSorted((one, other) => other.totalNs - one.totalNs);
 }
-
-/** The names of the events in view that were under way on the launching track when a row was launched, outermost first. */
-export function launchersOf({ header, lanes }: RankScene, one: Rectangle): number[] {
-  const launch = launchOf(one);
-  if (!launch) return [];
-  const track = header.lanes.track[launch.lane];
-  return lanes.flatMap((list, lane) => {
-    if (header.lanes.track[lane] !== track) return [];
-    const around = list.find(({ start, duration, count }) => count === 1 && start <= launch.at && launch.at < start + duration);
-    return around ? [around.name] : [];
-  });
-}

@@ -4,7 +4,9 @@ import { makeHeader, makeTile } from "../format/fixtures";
 import type { Fleet, FleetHeader } from "../format/fleet";
 import type { RankHeader } from "../format/rank";
 import { WHOLE } from "../state";
-import { anchorAt, bandAt, chooseRows, heightOf, layOut, typicalRank } from "./bands";
+import type { SamplePage } from "@/api/models";
+import { anchorAt, bandAt, chooseRows, heightOf, layOut, typicalRank, type Layout, type Rows } from "./bands";
+import { countersOf, queueOf, throttledAt, type Counter } from "./counters";
 import { chooseTiles } from "./levels";
 import { classAt, runsOf } from "./courses";
 import { addRectangles, rectangleAt, type Rectangle } from "./rectangles";
@@ -118,9 +120,50 @@ test.each([
   expect(chooseRows(makeFleet([0, 2, 4, 5]).header, fold, [...open])).toEqual(rows);
 });
 
+function makeRows(wide: Rows["wide"], part: Partial<Rows> = {}): Rows {
+  return { headerOf: makeHeader, countersOf: () => [], wide, hidden: new Set(), pinned: new Set(), ...part };
+}
+
+const POWER: Counter = { name: "power", unit: "W", at: [0, 50], values: [300, 400], most: 400, throttled: [] };
+
+test("counters stand above streams; a hidden track is left out, a pinned one stays above all whatever is scrolled", () => {
+  const part = { countersOf: () => [POWER], hidden: new Set(["0.t1"]), pinned: new Set(["0.power"]) };
+  const kinds = ({ bands }: Layout) => bands.map((band) => (band.kind === "lane" ? band.lane : band.kind));
+  const fleet = makeFleet([0]);
+  expect(kinds(layOut(fleet.header, [0], new Set([0]), makeRows(() => true, { countersOf: () => [POWER] })))).toEqual([
+    "rank", "iterations", "stages", "counter", 0, 1, 2,
+  ]);
+  const layout = layOut(fleet.header, [0], new Set([0]), makeRows(() => true, part));
+  expect(kinds(layout)).toEqual(["rank", "iterations", "stages", 0]);
+  expect(layout.pinned).toMatchObject([{ kind: "counter", y: 0, label: "0: power" }]);
+  expect(bandAt(layout, 5, 1000)).toBe(layout.pinned[0]);
+  expect(bandAt(layout, layout.pinnedHeight + 1, 0)).toBe(layout.bands[0]);
+});
+
+test("launches wait from their call until they begin", () => {
+  const tile = { ...makeTile(1, [[0, 100, 50, 0, 1], [0, 150, 50, 0, 1], [0, 300, 10, 0, 1]]), launch: Float64Array.from([10, 20, Number.NaN]) };
+  const queue = queueOf([tile], 1000)!;
+  expect([[...(queue.at as Float64Array)], queue.values, queue.most]).toEqual([[1010, 1020, 1100, 1150], [1, 2, 1, 0], 2]);
+  expect(queueOf([makeTile(1, [[0, 100, 50, 0, 1]])], 0)).toBeUndefined();
+});
+
+test("samples are on the fleet's axis, and a clock says why it was low", () => {
+  const series = (name: string, unit: string, values: number[]) => ({ of: "device", host_name: "a", ranks: [2], name, unit, at_ns: [0, 10], values });
+  const page = {
+    origin_unix_ns: "1000",
+    series: [series("throttled_by_power", "%", [0, 40]), series("sm_clock", "MHz", [1900, 900]), { ...series("power", "W", [1, 2]), ranks: [3] }],
+    ranks_with_samples: 2,
+    late: [],
+  };
+  const [clock, ...others] = countersOf(page as unknown as SamplePage, 2, 400n, 7);
+  expect(others).toEqual([]);
+  expect(clock).toMatchObject({ name: "sm_clock", at: [607, 617], values: [1900, 900], most: 1900 });
+  expect([608, 620].map((at) => throttledAt(clock!, at))).toEqual([[], [["power", 40]]]);
+});
+
 test("under an open rank are iterations, stages, streams and the lanes in which something is seen", () => {
   const fleet = makeFleet([0, 1]);
-  const layout = layOut(fleet.header, [0, 1], new Set([0]), makeHeader, (_, lane) => lane === 1);
+  const layout = layOut(fleet.header, [0, 1], new Set([0]), makeRows((_, lane) => lane === 1));
   expect(layout.bands.map((band) => (band.kind === "lane" ? band.lane : band.kind))).toEqual([
     "rank", "iterations", "stages", 0, 1, "rank",
   ]);
@@ -132,7 +175,7 @@ test("under an open rank are iterations, stages, streams and the lanes in which 
 
 test("an anchor is a row and what is scrolled of it, whatever stands above that row", () => {
   const fleet = makeFleet([0, 1]);
-  const layout = (...open: number[]) => layOut(fleet.header, [0, 1], new Set(open), makeHeader, () => true);
+  const layout = (...open: number[]) => layOut(fleet.header, [0, 1], new Set(open), makeRows(() => true));
   const row = layout(0).bands.at(-1)!;
   expect(anchorAt(layout(0), 0)).toBeNull();
   expect(anchorAt(layout(0), row.y - 1)).toEqual([0, row.y - 1]);
@@ -150,6 +193,7 @@ test("while tiles are missing the coarser ones are drawn, and the missing ones w
     headerOf: () => header,
     tileOf: (_: number, level: number) => (level === 0 ? tile : undefined),
     problemOf: () => "",
+    countersOf: () => [],
   };
   const view = { start: 0, end: 1 << 18, width: 1024 };
   const scene = buildScene(fleet, { ...WHOLE, open: [0] }, view, known);
@@ -159,7 +203,7 @@ test("while tiles are missing the coarser ones are drawn, and the missing ones w
 });
 
 test("a tile that cannot be read is told, and what there is of the others is drawn", () => {
-  const known = { headerOf: withLevels, tileOf: () => undefined, problemOf: () => "its checksum is wrong" };
+  const known = { headerOf: withLevels, tileOf: () => undefined, problemOf: () => "its checksum is wrong", countersOf: () => [] };
   const scene = buildScene(makeFleet([0]), { ...WHOLE, open: [0] }, { start: 0, end: 1 << 20, width: 1024 }, known);
   expect(scene.ranks.get(0)).toMatchObject({ loading: false, problem: "its checksum is wrong" });
 });
@@ -173,7 +217,7 @@ test("never more rectangles than a frame can draw", () => {
     Math.floor(at / 1000), (at % 1000) * 1048, 900 + (at % 100), 0, 1,
   ]);
   const tile = makeTile(lanes, rows);
-  const known = { headerOf: () => header, tileOf: () => tile, problemOf: () => "" };
+  const known = { headerOf: () => header, tileOf: () => tile, problemOf: () => "", countersOf: () => [] };
   const scene = buildScene(makeFleet([0]), { ...WHOLE, open: [0] }, { start: 0, end: 1 << 20, width: 1024 }, known);
   expect(scene.rectangles).toBeLessThanOrEqual(15_000);
 });

@@ -22,7 +22,7 @@ export function chooseTiles(header: RankHeader, start: number, end: number, nsPe
 }
 
 /** The tiles [first, last) of a level that touch [start, end). */
-export function tilesWithin(header: RankHeader, level: number, start: number, end: number): [number, number] {
+export function tilesWithin(header: Pick<RankHeader, "levels" | "span_ns">, level: number, start: number, end: number): [number, number] {
   const starts = header.levels[level]?.tiles.start_ns ?? [];
   if (end <= 0 || start >= header.span_ns) return [0, 0];
   return [Math.max(0, upperBound(starts, start) - 1), Math.max(1, upperBound(starts, end))];

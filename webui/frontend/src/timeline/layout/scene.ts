@@ -5,6 +5,7 @@ import type { RankHeader, Tile } from "../format/rank";
 import type { TimelineState } from "../state";
 import { nsPerPixel, type View } from "../view";
 import { chooseRows, layOut, type Layout } from "./bands";
+import { queueOf, type Counter } from "./counters";
 import { chooseTiles, tilesWithin, type TileRange } from "./levels";
 import { addRectangles, type Rectangle } from "./rectangles";
 
@@ -23,6 +24,8 @@ export interface RankScene {
   /** From the rank's origin to the fleet's, ns. */
   offset: number;
   lanes: Rectangle[][];
+  /** Its quantities over time, times from the fleet's origin. */
+  counters: Counter[];
   /** A tile of the view could not be read, and why. */
   problem: string;
   loading: boolean;
@@ -39,6 +42,7 @@ export interface Known {
   headerOf: (rank: number) => RankHeader | undefined;
   tileOf: (rank: number, level: number, tile: number) => Tile | undefined;
   problemOf: (rank: number, level: number, tile: number) => string;
+  countersOf: (rank: number) => readonly Counter[];
 }
 
 /** The scene of a view over the fleet. */
@@ -58,11 +62,18 @@ export function buildScene(fleet: Fleet, state: TimelineState, view: View, known
   }
   const wide = (rank: number, lane: number) =>
     ranks.get(rank)?.lanes[lane]?.some((one) => one.width >= WIDE_PIXELS) ?? false;
-  return { layout: layOut(fleet.header, rows, open, known.headerOf, wide), ranks, wanted, rectangles };
+  const layout = layOut(fleet.header, rows, open, {
+    headerOf: known.headerOf,
+    countersOf: (rank) => ranks.get(rank)?.counters ?? [],
+    wide,
+    hidden: new Set(state.hidden),
+    pinned: new Set(state.pinned),
+  });
+  return { layout, ranks, wanted, rectangles };
 }
 
 /** ns to add to a rank's times to have them on the fleet's axis; ranks without absolute time begin with an iteration. */
-export function offsetOf(fleet: Fleet, header: RankHeader): number {
+export function offsetOf(fleet: Fleet, header: Pick<RankHeader, "rank" | "time_origin" | "origin_ns" | "iterations">): number {
   if (header.time_origin === "trace") return -(header.iterations.start_ns[0] ?? 0);
   const { rank, shift_ns: shifts } = fleet.header.ranks;
   const shift = shifts[rank.indexOf(header.rank)] ?? 0;
@@ -97,7 +108,14 @@ function buildRank(
   for (let pixels = 1; pixels <= 64 && countAll(lanes) > most; pixels *= 2)
     lanes = drawLanes(rank, header, drawn, { start, end, width: view.width }, Math.max(longest, pixels * nsPerPixel(view)), known);
   const problems = tilesOf(range).map((tile) => known.problemOf(rank, range.level, tile));
-  return { header, offset, lanes, problem: problems.find(Boolean) ?? "", loading: drawn?.level !== range.level };
+  const counters = [...known.countersOf(rank), ...waiting(rank, header, drawn, offset, known)];
+  return { header, offset, lanes, counters, problem: problems.find(Boolean) ?? "", loading: drawn?.level !== range.level };
+}
+
+/** The launches that waited: only the finest level has each of them. */
+function waiting(rank: number, header: RankHeader, drawn: TileRange | undefined, offset: number, known: Known): Counter[] {
+  if (!drawn || header.levels[drawn.level]!.bucket_ns > 0) return [];
+  return [queueOf(tilesOf(drawn).flatMap((tile) => known.tileOf(rank, drawn.level, tile) ?? []), offset)].filter((one) => one !== undefined);
 }
 
 /** The finest level up to the wanted one of which all tiles of the view are here. */

@@ -3,10 +3,10 @@
 import { Name } from "@/parts/Name";
 import { formatAxisTime, formatDuration } from "@/units/durations";
 import { className } from "../draw/classes";
-import { trackLabel } from "../layout/bands";
-import { launchedBy, launchersOf, sumLaunched } from "../layout/launches";
+import { launchedBy, sumLaunched } from "../layout/launches";
 import type { Rectangle } from "../layout/rectangles";
 import type { RankScene } from "../layout/scene";
+import { trackLabel } from "../layout/tracks";
 import { countNamed } from "../search";
 
 interface Props {
@@ -14,7 +14,7 @@ interface Props {
   scene: RankScene;
   lane: number;
   rectangle: Rectangle;
-  /** Also what stands nowhere else: the whole name, when it begins, what launched it. */
+  /** Also what stands nowhere else: the whole name, when it begins and ends. */
   whole?: boolean;
 }
 
@@ -31,9 +31,14 @@ export function Details({ rank, scene, lane, rectangle: one, whole = false }: Pr
     <>
       <p>
         <strong>
-          <Name text={header.names.text[one.name]!} most={whole ? 2000 : 240} />
+          <Name text={header.names.short[one.name] || header.names.text[one.name]!} most={240} />
         </strong>
       </p>
+      {whole && header.names.short[one.name] && (
+        <p className="quiet">
+          <Name text={header.names.text[one.name]!} most={2000} code />
+        </p>
+      )}
       <p>
         {formatDuration(one.duration)} · {className(cls)} · rank {rank},{" "}
         <Name text={trackLabel(header, header.lanes.track[lane]!)} most={60} />
@@ -49,8 +54,7 @@ export function Details({ rank, scene, lane, rectangle: one, whole = false }: Pr
           begins at {formatAxisTime(one.start + scene.offset, 1000)}, ends at {formatAxisTime(one.start + one.duration + scene.offset, 1000)} of the timeline
         </p>
       )}
-      {whole && <Launcher scene={scene} rectangle={one} />}
-      <Launches scene={scene} lane={lane} rectangle={one} />
+      {!whole && <Launches scene={scene} lane={lane} rectangle={one} />}
       {one.count > 1 && (
         <p>
           the longest of {one.count.toLocaleString("en")} here
@@ -58,25 +62,6 @@ export function Details({ rank, scene, lane, rectangle: one, whole = false }: Pr
         </p>
       )}
     </>
-  );
-}
-
-/** The operators in view that were under way when an event was launched, the outermost first. */
-function Launcher({ scene, rectangle }: Pick<Props, "scene" | "rectangle">) {
-  const found = launchersOf(scene, rectangle);
-  if (found.length === 0) return null;
-  const { short, text } = scene.header.names;
-  return (
-    <p>
-      launched by{" "}
-      {found.map((name, at) => (
-        // oxlint-disable-next-line react/no-array-index-key
-        <span key={at}>
-          {at > 0 && " › "}
-          <Name text={short[name] || text[name]!} most={80} />
-        </span>
-      ))}
-    </p>
   );
 }
 

@@ -2,11 +2,14 @@
 
 import { Name } from "@/parts/Name";
 import { formatDuration } from "@/units/durations";
-import { formatShare } from "@/units/quantities";
+import { formatMeasure, formatShare } from "@/units/quantities";
 import { className } from "../draw/classes";
 import type { Hit } from "../engine";
 import type { Fleet } from "../format/fleet";
+import { counterLabel } from "../layout/bands";
+import { throttledAt, valueAt } from "../layout/counters";
 import { classAt } from "../layout/courses";
+import type { RankScene } from "../layout/scene";
 import { partsOf } from "../layout/shares";
 import { Details } from "./Details";
 
@@ -23,6 +26,7 @@ const DETAILS: Record<string, string> = {
 
 /** Whether there is something to say about what is under the pointer. */
 export function says({ band, rectangle, span }: Hit): boolean {
+  if (band.kind === "counter") return true;
   return band.kind === "lane" ? rectangle !== null : band.kind === "rank" || span >= 0;
 }
 
@@ -30,6 +34,7 @@ export function Hover({ fleet, hit }: Props) {
   const { band, rank, scene, rectangle, span } = hit;
   if (band.kind === "rank") return <RankWords fleet={fleet} hit={hit} />;
   if (!scene || rank === null) return null;
+  if (band.kind === "counter") return <CounterWords scene={scene} name={band.counter} rank={rank} at={hit.at} />;
   if (band.kind === "lane") return rectangle && <Details rank={rank} scene={scene} lane={band.lane} rectangle={rectangle} />;
   const { header } = scene;
   if (band.kind === "iterations") return <IterationWords fleet={fleet} rank={rank} index={header.iterations.index[span]!} />;
@@ -47,6 +52,30 @@ export function Hover({ fleet, hit }: Props) {
         {formatDuration(duration)} · {formatShare(duration / whole)} of iteration {header.iterations.index[iteration]} · rank {rank}
       </p>
       <p>Click to fit it into the view.</p>
+    </>
+  );
+}
+
+/** A quantity at a time, and why the device slowed itself. */
+function CounterWords({ scene, name, rank, at }: { scene: RankScene; name: string; rank: number; at: number }) {
+  const counter = scene.counters.find((one) => one.name === name);
+  if (!counter) return null;
+  const value = valueAt(counter.at, counter.values, at);
+  return (
+    <>
+      <p>
+        <strong>
+          {counterLabel(name)} {formatMeasure(value, counter.unit)}
+        </strong>
+      </p>
+      <p>
+        rank {rank} · at most {formatMeasure(counter.most, counter.unit)}
+      </p>
+      {throttledAt(counter, at).map(([reason, share]) => (
+        <p key={reason}>
+          slowed itself by {reason}, {formatShare(share / 100)} of the time
+        </p>
+      ))}
     </>
   );
 }

@@ -5,7 +5,7 @@ import { useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { Name } from "@/parts/Name";
 import { formatDuration } from "@/units/durations";
 import { NODE, type NodeColumns, type RankHeader } from "../format/rank";
-import { trackLabel } from "../layout/bands";
+import { trackLabel } from "../layout/tracks";
 import { findGaps, findThreads, inOrder, type Meanwhile } from "./gaps";
 import { childrenOf, groupChildren, groupName, type TreeNode } from "./groups";
 import { lineKey, readOpened, writeOpened } from "./opened";

@@ -6,7 +6,7 @@
  */
 
 import { NODE, type NodeColumns, type RankHeader, type Tile } from "../format/rank";
-import { trackLabel } from "../layout/bands";
+import { trackLabel } from "../layout/tracks";
 import type { TreeNode } from "./groups";
 
 /** Work of another thread, which the thread that is looked at may wait for. */

@@ -7,11 +7,11 @@
 
 export const MOST_FOUND = 50;
 export const MOST_BYTES = 4 * 2 ** 30;
-const MOST_EVENT_CHARACTERS = 4 << 20;
-const PIECE_CHARACTERS = 1 << 20;
+export const MOST_EVENT_CHARACTERS = 4 << 20;
+export const PIECE_CHARACTERS = 1 << 20;
 const BEFORE = 30;
 const MOST_SHOWN = 160;
-const ABSOLUTE_FROM_NS = 10n ** 18n;
+export const ABSOLUTE_FROM_NS = 10n ** 18n;
 
 export interface FoundArguments {
   /** All events whose arguments have the words. */
@@ -129,13 +129,13 @@ export async function searchPacked(body: ReadableStream<BufferSource>, pattern: 
 }
 
 /** µs with decimals, as text, in ns. */
-function nanoseconds(text: string): bigint {
+export function nanoseconds(text: string): bigint {
   const [whole = "0", decimals = ""] = text.replace("-", "").split(".");
   const value = BigInt(whole || 0) * 1000n + BigInt(decimals.slice(0, 3).padEnd(3, "0"));
   return text.startsWith("-") ? -value : value;
 }
 
-function read(text: string | undefined): string {
+export function read(text: string | undefined): string {
   try {
     return String(JSON.parse(text ?? '""'));
   } catch {

@@ -3,9 +3,13 @@
 import type { Fleet } from "../format/fleet";
 import type { NodeColumns, RankHeader, Tile } from "../format/rank";
 import type { FoundArguments } from "./arguments";
+import type { Collective } from "./collective";
 import type { CutPart } from "./cut";
+import type { EventArguments } from "./eventArguments";
 import type { FoundEvent } from "./find";
 import type { Answer, Question } from "./messages";
+import type { RangeSums } from "./sums";
+import type { PlacedEvent } from "./underWay";
 import { TileCache } from "./tiles";
 
 type Outcome<T> = { value: T; problem?: undefined } | { problem: string; value?: undefined };
@@ -94,6 +98,33 @@ export class TimelineStore {
   searchArguments(rank: number, words: string): { answer: Promise<FoundArguments>; cancel: () => void } {
     const id = this.#next;
     const answer = this.#promise<FoundArguments>({ ask: "arguments", rank, words });
+    return { answer, cancel: () => this.#send({ ask: "cancel", id }) };
+  }
+
+  /** The events of a thread that were under way at a time, outermost first. Rejects with a sentence for people. */
+  underWay(rank: number, lane: number, at: number): Promise<PlacedEvent[]> {
+    return this.#promise({ ask: "underWay", rank, lane, at });
+  }
+
+  /** The device's work that an event of a thread launched. Rejects with a sentence for people. */
+  launched(rank: number, lane: number, start: number, end: number): Promise<PlacedEvent[]> {
+    return this.#promise({ ask: "launched", rank, lane, start, end });
+  }
+
+  /** What a rank ran within a span, ns from its origin. Rejects with a sentence for people. */
+  sums(rank: number, start: number, end: number): Promise<RangeSums> {
+    return this.#promise({ ask: "sums", rank, start, end });
+  }
+
+  /** A collective on these ranks; null where its event belongs to no iteration. */
+  collective(rank: number, name: number, start: number, ranks: readonly number[]): Promise<Collective | null> {
+    return this.#promise({ ask: "collective", rank, ranks, name, start });
+  }
+
+  /** The arguments of an event, from the trace, null where it has no such event; and how to give that up. */
+  eventArguments(rank: number, name: string, start: number): { answer: Promise<EventArguments | null>; cancel: () => void } {
+    const id = this.#next;
+    const answer = this.#promise<EventArguments | null>({ ask: "event", rank, name, start });
     return { answer, cancel: () => this.#send({ ask: "cancel", id }) };
   }
 

@@ -1,10 +1,15 @@
 /** The worker: fetches and inflates, so that the page's own thread only draws. */
 
 import { searchArguments } from "./arguments";
+import { findCollective } from "./collective";
 import { cutTrace } from "./cut";
+import { readArguments } from "./eventArguments";
 import { findEvent } from "./find";
+import { findLaunched } from "./launched";
 import { rangesOf, Source } from "./source";
 import type { Answer, Question } from "./messages";
+import { sumRange } from "./sums";
+import { findUnderWay } from "./underWay";
 
 let source: Source | null = null;
 let base = "";
@@ -55,13 +60,28 @@ async function find(question: Question, signal: AbortSignal): Promise<unknown> {
       return cutTrace(source, question.parts, signal);
     case "arguments": {
       const { rank, words } = question;
-      // A page's script cannot read what a store hands out itself.
-      const url = new URL(`../files/ranks/${rank}/trace.json.gz?through=service`, base).href;
-      return searchArguments(url, rank, words, BigInt((await source.header(rank)).origin_ns), signal);
+      return searchArguments(traceOf(rank), rank, words, BigInt((await source.header(rank)).origin_ns), signal);
     }
+    case "event": {
+      const { rank, name, start } = question;
+      return readArguments(traceOf(rank), rank, { name, start, origin: BigInt((await source.header(rank)).origin_ns) }, signal);
+    }
+    case "underWay":
+      return findUnderWay(source, question.rank, question.lane, question.at, signal);
+    case "launched":
+      return findLaunched(source, question.rank, question.lane, question.start, question.end, signal);
+    case "sums":
+      return sumRange(source, question.rank, question.start, question.end, signal);
+    case "collective":
+      return findCollective(source, question.ranks, question.rank, question.name, question.start, signal);
     case "find":
       return findEvent(source, question.rank, question.names, question.from, question.forward, signal);
     default:
       throw new Error("an unknown question");
   }
+}
+
+function traceOf(rank: number): string {
+  // A page's script cannot read what a store hands out itself.
+  return new URL(`../files/ranks/${rank}/trace.json.gz?through=service`, base).href;
 }
