@@ -24,7 +24,19 @@ from fleetprof_webui.metrics import Metrics
 from fleetprof_webui.openapi import make_document
 from fleetprof_webui.pages import STATIC, Pages, send_index
 from fleetprof_webui.problems import RequestRefused, not_found, say_problem
-from fleetprof_webui.routes import diff, files, fleet, health, opened, policies, reports, requests, session, telemetry
+from fleetprof_webui.routes import (
+    diff,
+    files,
+    fleet,
+    health,
+    losses,
+    opened,
+    policies,
+    reports,
+    requests,
+    session,
+    telemetry,
+)
 from fleetprof_webui.service import Service
 
 _DESCRIPTION: Final = (
@@ -73,7 +85,7 @@ def create_application(
     app.state.service = service
     app.state.metrics = Metrics()
     app.state.static = static
-    for module in (fleet, telemetry, policies, requests, files, reports, diff, opened, session, health):
+    for module in (fleet, losses, telemetry, policies, requests, files, reports, diff, opened, session, health):
         # As they are: `include_router` would prepare each route anew at the first request, for 50 ms of an application.
         app.router.routes.extend(module.router.routes)
     if metrics:

@@ -12,11 +12,11 @@ from fastapi.openapi.utils import get_openapi
 from fleetprof_api.report.diff import Diff
 from fleetprof_api.slices.table import SLICES
 
-from fleetprof_webui.models import fleet, opened, person, policies, report, requests, stacks, telemetry
+from fleetprof_webui.models import fleet, losses, opened, person, policies, report, requests, stacks, telemetry
 from fleetprof_webui.models.model import Model
 from fleetprof_webui.problems import MEDIA_TYPE
 
-_MODULES: Final = (fleet, telemetry, policies, requests, stacks, report, opened, person)
+_MODULES: Final = (fleet, losses, telemetry, policies, requests, stacks, report, opened, person)
 _REFERENCE: Final = "#/components/schemas/{name}"
 _ERROR: Final = {
     "description": "The request cannot be answered",

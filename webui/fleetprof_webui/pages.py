@@ -16,7 +16,7 @@ from starlette.staticfiles import NotModifiedResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 STATIC: Final = Path(__file__).parent / "static"
-_PAGE: Final = re.compile(r"/(|(fleet|policies|requests|reports|diff|opened|whoami)(/.*)?)")
+_PAGE: Final = re.compile(r"/(|(fleet|losses|policies|requests|reports|diff|opened|whoami)(/.*)?)")
 _DATA: Final = re.compile(r"/(requests|reports)/[^/]+/[^/]+/(events|files/.+|timeline/.+)")
 _NOT_BUILT: Final = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>fleetprof</title>

@@ -158,7 +158,16 @@ _OPTIONS: Final = (
 
 
 OPTION_GROUPS: Final = {
-    "What to record": ("iterations", "duration", "warmup", "collect", "thread_samples"),
+    "What to record": (
+        "iterations",
+        "duration",
+        "warmup",
+        "iteration_range",
+        "activities",
+        "collect",
+        "modules",
+        "thread_samples",
+    ),
     "Which ranks": ("namespace", "selector", "ranks", "sample", "every", "missing_grace"),
     "What to keep": ("traces", "max_trace_mib"),
     "What protects the job": ("canary", "max_slowdown", "deadline", "conflict"),

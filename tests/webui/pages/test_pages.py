@@ -11,6 +11,7 @@ from .looking import find_serious, open_whole
 PAGES = {
     "/fleet": "llama",
     "/fleet#jobs": "active, no capture of its name",
+    "/losses": "Lost at least",
     "/policies": "not seen yet",
     "/policies/team-a/llama": "Already captured",
     "/fleet/team-a/Job/llama": "healthy-name",

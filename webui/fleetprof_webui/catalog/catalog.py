@@ -15,9 +15,11 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from fleetprof_webui.catalog.fleet import FleetQuery, find_fleet, find_workload
 from fleetprof_webui.catalog.ingestion import Changes, ingest, list_store
+from fleetprof_webui.catalog.losses import find_losses
 from fleetprof_webui.catalog.requests import Entry, RequestQuery, find_request, find_requests
 from fleetprof_webui.catalog.schema import workloads
 from fleetprof_webui.models.fleet import FleetPage, WorkloadPage
+from fleetprof_webui.models.losses import LossPage
 from fleetprof_webui.models.policies import PolicyPage
 from fleetprof_webui.models.requests import RequestPage
 from fleetprof_webui.policies.reading import StoredPolicies
@@ -68,6 +70,12 @@ class Catalog:
         """The captures of one workload; None where there is none of this name."""
         with self._engine.connect() as connection:
             return find_workload(connection, namespace, kind, name, after=after, limit=limit)
+
+    def losses(self, stored: Collection[str], namespaces: Collection[str] | None) -> LossPage:
+        """The losses of jobs in the last day; `stored` and `namespaces` as of `jobs.find`. Raises StoreError."""
+        jobs = self.jobs.find(stored, namespaces).items
+        with self._engine.connect() as connection:
+            return find_losses(connection, jobs, namespaces)
 
     def requests(self, query: RequestQuery, namespaces: Collection[str] | None) -> RequestPage:
         """One page of the requests in these namespaces, None: in all."""

@@ -3,7 +3,8 @@ import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Link, r
 import { DiffPage } from "@/diff/DiffPage";
 import { readDiffSearch } from "@/diff/search";
 import { FleetPage } from "@/fleet/FleetPage";
-import { readFleetSearch } from "@/fleet/search";
+import { LossesPage } from "@/fleet/LossesPage";
+import { readFleetSearch, readLossesSearch } from "@/fleet/search";
 import { Shell } from "@/parts/Shell";
 import { Empty, Failed } from "@/parts/States";
 import { OpenedPage } from "@/opened/OpenedPage";
@@ -38,6 +39,7 @@ const home = createRoute({
   },
 });
 const fleet = createRoute({ getParentRoute: () => root, path: "/fleet", validateSearch: readFleetSearch, component: FleetPage });
+const losses = createRoute({ getParentRoute: () => root, path: "/losses", validateSearch: readLossesSearch, component: LossesPage });
 const workload = createRoute({
   getParentRoute: () => root,
   path: "/fleet/$namespace/$kind/$name",
@@ -79,7 +81,7 @@ function stringifySearch(search: Record<string, unknown>): string {
 
 export function makeRouter() {
   return createRouter({
-    routeTree: root.addChildren([home, fleet, workload, requests, request, report, timeline, diff, policies, policy, opened, whoami]),
+    routeTree: root.addChildren([home, fleet, losses, workload, requests, request, report, timeline, diff, policies, policy, opened, whoami]),
     parseSearch,
     stringifySearch,
     scrollRestoration: true,

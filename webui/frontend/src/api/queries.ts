@@ -51,6 +51,12 @@ export const jobsQuery = queryOptions({
   refetchInterval: 6 * LIVE_MS,
 });
 
+export const lossesQuery = queryOptions({
+  queryKey: ["losses"],
+  queryFn: ({ signal }) => getJson<models.LossPage>("/losses", signal),
+  refetchInterval: 6 * LIVE_MS,
+});
+
 export const policiesQuery = queryOptions({
   queryKey: ["policies"],
   queryFn: ({ signal }) => getJson<models.PolicyPage>("/policies", signal),

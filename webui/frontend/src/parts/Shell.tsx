@@ -36,6 +36,9 @@ export function Shell() {
           <Link to="/fleet" activeOptions={{ includeSearch: false }}>
             Fleet
           </Link>
+          <Link to="/losses" activeOptions={{ includeSearch: false }}>
+            Losses
+          </Link>
           <Link to="/requests" activeOptions={{ includeSearch: false }}>
             Requests
           </Link>
