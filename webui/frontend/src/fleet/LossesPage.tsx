@@ -15,6 +15,8 @@ import { type LossSum, sumLosses } from "./losses";
 const hours = (value: number | null) => (value === null ? "–" : `${threeDigits(value)} h`);
 const energy = (value: number | null) => (value === null ? "–" : `${threeDigits(value)} kWh`);
 
+const shareOf = ({ gpuHours, lostGpuHours }: LossSum) => (gpuHours && lostGpuHours !== null ? lostGpuHours / gpuHours : null);
+
 export function LossesPage() {
   const query = useQuery(lossesQuery);
   return (
@@ -49,14 +51,14 @@ function Losses({ page }: { page: LossPage }) {
   const navigate = useNavigate({ from: "/losses" });
   const from = Number(least) || 0;
   const [total] = sumLosses(page.items, "all");
-  const sums = sumLosses(page.items, by).filter(({ lostGpuHours }) => lostGpuHours >= from);
+  const sums = sumLosses(page.items, by).filter(({ lostGpuHours }) => (lostGpuHours ?? 0) >= from);
   const rows = page.items.filter(({ lost_gpu_hours: lost }) => from === 0 || (lost ?? 0) >= from);
   return (
     <>
       <dl className="facts">
-        <Fact name="Lost" value={`${hours(total!.lostGpuHours)} of GPUs`} />
-        <Fact name="Of" value={`${hours(total!.gpuHours)} of GPUs`} />
-        <Fact name="Share" value={formatShare(total!.gpuHours ? total!.lostGpuHours / total!.gpuHours : null)} />
+        <Fact name="Lost" value={total!.lostGpuHours === null ? "not known" : `${hours(total!.lostGpuHours)} of GPUs`} />
+        <Fact name="Of" value={total!.gpuHours === null ? "not known" : `${hours(total!.gpuHours)} of GPUs`} />
+        <Fact name="Share" value={formatShare(shareOf(total!))} />
         <Fact name="Energy" value={energy(total!.lostKwh)} />
         <Fact name="Jobs" value={`${plural(page.total, "job")}, ${total!.unknown} not known`} />
       </dl>
@@ -65,7 +67,7 @@ function Losses({ page }: { page: LossPage }) {
         The gain is that of the capture: it has no interval, and the job may have changed since. Not known are jobs that were never
         captured, have no GPU, or told nothing.
       </p>
-      <form className="tools-row" onSubmit={(event) => event.preventDefault()}>
+      <form className="losses-form" onSubmit={(event) => event.preventDefault()}>
         <label>
           By{" "}
           <select value={by} onChange={(event) => void navigate({ search: (before) => ({ ...before, by: event.target.value }) })}>
@@ -113,7 +115,7 @@ const SUMS: Column<LossSum>[] = [
   { id: "key", header: "Who", cell: ({ key }) => <Name text={key} most={80} /> },
   { id: "lost", header: "Lost", width: "110px", numeric: true, cell: ({ lostGpuHours }) => hours(lostGpuHours) },
   { id: "hours", header: "GPU-hours", width: "110px", numeric: true, cell: ({ gpuHours }) => hours(gpuHours) },
-  { id: "share", header: "Share", width: "80px", numeric: true, cell: ({ lostGpuHours, gpuHours }) => formatShare(gpuHours ? lostGpuHours / gpuHours : null) },
+  { id: "share", header: "Share", width: "80px", numeric: true, cell: (sum) => formatShare(shareOf(sum)) },
   { id: "energy", header: "Energy", width: "110px", numeric: true, cell: ({ lostKwh }) => energy(lostKwh) },
   { id: "jobs", header: "Jobs", width: "150px", numeric: true, cell: ({ jobs, unknown }) => `${jobs}${unknown ? `, ${unknown} not known` : ""}` },
 ];

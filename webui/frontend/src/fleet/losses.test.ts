@@ -11,8 +11,8 @@ const ROWS = [row("one", 2, ["team=vision"]), row("two", 5, ["team=speech"], "b"
 
 test.each([
   ["namespace", [["a", 3, 6, 1], ["b", 1, 5, 0]]],
-  ["team", [["vision", 2, 6, 0], ["speech", 1, 5, 0], [WITHOUT_LABEL, 1, 0, 1]]],
-  ["job", [["b/Job/two", 1, 5, 0], ["a/Job/three", 1, 4, 0], ["a/Job/one", 1, 2, 0], ["a/Job/told", 1, 0, 1]]],
+  ["team", [["vision", 2, 6, 0], ["speech", 1, 5, 0], [WITHOUT_LABEL, 1, null, 1]]],
+  ["job", [["b/Job/two", 1, 5, 0], ["a/Job/three", 1, 4, 0], ["a/Job/one", 1, 2, 0], ["a/Job/told", 1, null, 1]]],
 ])("by %s", (by, expected) => {
   expect(sumLosses(ROWS, by).map(({ key, jobs, lostGpuHours, unknown }) => [key, jobs, lostGpuHours, unknown])).toEqual(expected);
 });
