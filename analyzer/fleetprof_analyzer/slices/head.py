@@ -42,6 +42,7 @@ def make_head(report: Report, most: int) -> Head:
             stragglers=[one.rank for one in late.ranks[:_MOST_STRAGGLERS]] if late else [],
             gain_permille=min(1000, max(0, round(1000 * late.gain))) if late else 0,
             top_finding=report.findings[0].kind if report.findings else "",
+            top_finding_permille=report.findings[0].gain_permille if report.findings else 0,
             sentence=give_answer(report).sentence[:_MOST_SENTENCE],
         ),
         hosts=hosts[:most],

@@ -28,6 +28,7 @@ class Figures(SlicePart):
     stragglers: Annotated[list[int], Meta(description="ranks that are named, at most 8")]
     gain_permille: Annotated[int, Meta(description="of the iteration, if what is named is mended; thousandths")]
     top_finding: Annotated[str, Meta(description='kind of the first finding; ""')]
+    top_finding_permille: Annotated[int, Meta(description="the potential saving of it, thousandths of the iteration")]
     sentence: Annotated[str, Meta(description="the report's answer, in one sentence")]
 
 

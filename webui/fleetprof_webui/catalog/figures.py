@@ -83,6 +83,7 @@ FIGURES: Final = (
     ReportFigure("rank_count", Integer(), sort="ranks"),
     ReportFigure("gpu", String(128), facet="gpu"),
     ReportFigure("top_finding", String(64), facet="finding"),
+    ReportFigure("top_finding_permille", Integer()),
     ReportFigure("kind", String(8)),
     ReportFigure("torch_version", String(64)),
     *(

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, select
 
 from fleetprof_webui.catalog.figures import known
 from fleetprof_webui.catalog.filters import permitted
-from fleetprof_webui.catalog.schema import findings, labels, reports, requests, workloads
+from fleetprof_webui.catalog.schema import labels, reports, requests, workloads
 from fleetprof_webui.models.losses import LossPage, LossRow
 from fleetprof_webui.models.telemetry import JobOfDay
 
@@ -45,7 +45,6 @@ def count_hours(job: JobOfDay | None) -> float | None:
 
 
 def _find_captured(connection: Connection, namespaces: Collection[str] | None) -> Mapping[JobKey, Row[Any]]:
-    first = findings.c.position == 0
     statement: Any = (
         select(
             workloads.c.id,
@@ -57,13 +56,13 @@ def _find_captured(connection: Connection, namespaces: Collection[str] | None) -
             reports.c.kind.label("measured"),
             reports.c.rank_count,
             reports.c.power_mw,
-            findings.c.kind.label("finding"),
-            findings.c.gain_permille,
+            reports.c.top_finding,
+            reports.c.top_finding_permille,
         )
         .select_from(
-            workloads.join(requests, requests.c.id == workloads.c.last_request_id)
-            .outerjoin(reports, reports.c.request_id == requests.c.id)
-            .outerjoin(findings, (findings.c.request_id == requests.c.id) & first)
+            workloads.join(requests, requests.c.id == workloads.c.last_request_id).outerjoin(
+                reports, reports.c.request_id == requests.c.id
+            )
         )
         .order_by(workloads.c.last_unix_ns.desc())
         .limit(MOST)
@@ -85,7 +84,7 @@ def _describe(key: JobKey, row: Row[Any] | None, job: JobOfDay | None, of_pods: 
     namespace, kind, name = key
     has_report = row is not None and row.request_id is not None
     gpus = row.rank_count if has_report and row is not None and row.measured == "gpu" else None
-    gain = (row.gain_permille or 0) if gpus is not None and row is not None else None
+    gain = (row.top_finding_permille or 0) if gpus is not None and row is not None else None
     hours = count_hours(job)
     gpu_hours = None if gpus is None or hours is None else gpus * hours
     lost = None if gpu_hours is None or gain is None else gpu_hours * gain / 1000
@@ -102,7 +101,7 @@ def _describe(key: JobKey, row: Row[Any] | None, job: JobOfDay | None, of_pods: 
         gpus=gpus,
         hours=hours,
         gpu_hours=gpu_hours,
-        finding=(row.finding or "") if row is not None else "",
+        finding=(row.top_finding or "") if row is not None else "",
         gain_permille=gain,
         lost_gpu_hours=lost,
         lost_kwh=None if lost is None or watts is None else lost * watts / 1000,
