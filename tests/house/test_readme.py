@@ -76,8 +76,8 @@ def test_it_is_read_in_a_few_minutes() -> None:
 def test_each_cost_stands_in_a_record_of_its_day(row: list[str]) -> None:
     _, cost, worst, day = row
     record = ROOT / f"bench/results/{day}.json"
-    told = [remark for remark in PAGE.split("\n- ") if day in remark]  # measured by hand
-    text = " ".join([record.read_text() if record.exists() else "", *told, (ROOT / "docs/limits.md").read_text()])
+    remarks = [remark for remark in PAGE.split("\n- ") if day in remark]  # measured by hand
+    text = " ".join([record.read_text() if record.exists() else "", *remarks, (ROOT / "docs/limits.md").read_text()])
     for number in re.findall(r"\d+\.\d+|\d+(?= (?:%|ms longer|of 20))", f"{cost} {worst}"):
         assert number in text, f"{number} of {row}"
 

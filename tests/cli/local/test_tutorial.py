@@ -23,10 +23,6 @@ def test_the_tutorial_runs_captures_reads_mends_and_compares() -> None:
     assert [line.split()[1] for line in COMMANDS] == ["run", "capture", "report", "run", "capture", "diff"]
 
 
-def has_ended(job: subprocess.Popen[bytes]) -> bool:
-    return job.poll() is not None
-
-
 def is_listed(fleetprof: Callable[..., Finished], name: str) -> bool:
     return f'"{name}"' in fleetprof("list", "-o", "json").stdout
 
@@ -36,7 +32,8 @@ def test_the_commands_lead_to_cause_and_proof(
     start: Callable[..., subprocess.Popen[bytes]], fleetprof: Callable[..., Finished], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    shown, job = {}, None
+    shown: dict[str, str] = {}
+    job: subprocess.Popen[bytes] | None = None
     for line in COMMANDS:
         words = [
             str(Path(sys.executable).with_name(word)) if word == "torchrun" else word for word in shlex.split(line)
@@ -44,7 +41,7 @@ def test_the_commands_lead_to_cause_and_proof(
         if words[1] == "run":
             if job is not None:
                 job.send_signal(signal.SIGINT)
-                wait_until(partial(has_ended, job), "the end of the job", 60)
+                job.wait(60)
             job = start(*words[1:], log=f"{words[3]}.log")
             wait_until(partial(is_listed, fleetprof, words[3]), "the job", 60)
             continue
