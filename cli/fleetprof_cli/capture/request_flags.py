@@ -42,7 +42,7 @@ class CaptureOptions:
 
 
 def find_contradiction(options: CaptureOptions) -> str:
-    """Which flags exclude, or need, each other; empty where none does."""
+    """The flags that exclude, or need, each other; empty where none does."""
     if options.warmup is not None and options.duration_ms is not None and options.iterations is None:
         return "--warmup counts iterations: give --iterations as well, or instead of --duration"
     if options.iteration_range is not None and (options.duration_ms is None or options.iterations is not None):

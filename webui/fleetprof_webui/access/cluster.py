@@ -84,7 +84,7 @@ class ClusterAccess:
         return Viewer(subject.name, subject.groups, mode, permitted, self._writes != "none")
 
     def name_caller(self, request: Request) -> str:
-        """Whose request it is, as far as that is known without asking anybody: a person's, else an address's."""
+        """The person who sent the request, as far as that is known without asking anybody, else the address."""
         subject = self._kubectl.find(request) if self._kubectl is not None else None
         if subject is None and isinstance(self._recognizer, Proxy):
             subject = self._recognizer.recall(request)

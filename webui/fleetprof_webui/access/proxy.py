@@ -95,7 +95,7 @@ class Proxy:
             raise _forged(request, [self._settings.header], f"{type(error).__name__}: {error}") from None
 
     def recall(self, request: Request) -> Subject | None:
-        """Who the proxy says it is, by the keys that are known; None where they do not prove it."""
+        """The person of whom the proxy speaks, by the keys that are known; None where they do not prove it."""
         token = self.read_token(request)
         if self._keys is None or not token or len(token) > _MOST_TOKEN:
             return None

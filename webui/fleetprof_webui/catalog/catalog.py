@@ -72,7 +72,7 @@ class Catalog:
             return find_workload(connection, namespace, kind, name, after=after, limit=limit)
 
     def losses(self, stored: Collection[str], namespaces: Collection[str] | None) -> LossPage:
-        """The losses of jobs in the last day; `stored`: the namespaces whose telemetry they may read. Raises StoreError."""
+        """The losses of jobs in the last day. `stored`: namespaces of telemetry they may read. Raises StoreError."""
         jobs = self.jobs.find(stored).items
         with self._engine.connect() as connection:
             return find_losses(connection, jobs, namespaces)

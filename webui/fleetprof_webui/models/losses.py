@@ -20,7 +20,7 @@ class LossRow(Model):
     gpu_hours: Annotated[float | None, Meta(description="gpus × hours")]
     finding: Annotated[str, Meta(description='kind of the first finding of the last report; ""')]
     gain_permille: Annotated[int | None, Meta(description="of the iteration, if that finding is mended")]
-    lost_gpu_hours: Annotated[float | None, Meta(description="gain × gpus × hours")]
+    lost_gpu_hours: Annotated[float | None, Meta(description="potential saving × gpus × hours")]
     lost_kwh: Annotated[
         float | None, Meta(description="lost_gpu_hours × mean power of its GPUs now, else in the report")
     ]

@@ -64,7 +64,7 @@ function Losses({ page }: { page: LossPage }) {
       </dl>
       <p className="quiet">
         What the first finding of the last report would save, times the GPUs of that report, times the hours in which the job told its pace.
-        The gain is that of the capture: it has no interval, and the job may have changed since. Not known are jobs that were never
+        The potential saving is that of the capture: it has no interval, and the job may have changed since. Not known are jobs that were never
         captured, have no GPU, or told nothing.
       </p>
       <form className="losses-form" onSubmit={(event) => event.preventDefault()}>
@@ -148,7 +148,7 @@ const JOBS: Column<LossRow>[] = [
         </Link>
       ),
   },
-  { id: "gain", header: "Gain", width: "80px", numeric: true, cell: ({ gain_permille }) => formatPermille(gain_permille) },
+  { id: "gain", header: "Potential saving", width: "120px", numeric: true, cell: ({ gain_permille }) => formatPermille(gain_permille) },
   { id: "gpus", header: "GPUs", width: "70px", numeric: true, cell: ({ gpus }) => (gpus === null ? "–" : String(gpus)) },
   { id: "hours", header: "Hours", width: "80px", numeric: true, cell: (row) => hours(row.hours) },
   { id: "lost", header: "Lost", width: "100px", numeric: true, explanation: "GPU-hours", cell: ({ lost_gpu_hours }) => hours(lost_gpu_hours) },

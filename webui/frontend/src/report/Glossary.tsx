@@ -10,7 +10,7 @@ const TERMS: readonly (readonly [term: string, meaning: string])[] = [
   ["not recorded", "Time of which the trace does not hold the device's work: it was launched and is not there. It is no idle time."],
   ["iteration", "From the end of one optimizer step to the end of the next (or one ProfilerStep range), on the rank's own clock."],
   ["late", "How long the other ranks waited for this one, per iteration: their waiting in a replay of the job as measured, less that with this rank as fast as its peers."],
-  ["gain, costs", "Share of the iteration time that would go if the rank were as fast as those that do the same work, or if a finding's cause went."],
+  ["potential saving", "Share of the iteration time that would go if the rank were as fast as those that do the same work, or if a finding's cause went."],
   ["stage", "A part of the training loop, of the main thread: loading data, forward, loss, backward, optimizer, and the host between them."],
   ["delay", "From the end of a launch call to the start of the work."],
   ["residue", "How much longer iterations take after the capture than before."],

@@ -1,20 +1,18 @@
 /** The sampled quantities of the open ranks, asked from the report. */
 
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { getJson } from "@/api/client";
-import type { SamplePage } from "@/api/models";
+import type { SampleSlice } from "@/api/models";
 import type { Fleet } from "./format/fleet";
 import { countersOf, type Counter } from "./layout/counters";
 
 /** By rank; `report` is the report's address. Empty until they are here, and of a report without samples. */
 export function useCounters(report: string, fleet: Fleet | undefined, open: readonly number[]): ReadonlyMap<number, Counter[]> {
-  const wanted = open.map((rank) => `rank=${rank}`).join("&");
   const { data } = useQuery({
-    queryKey: ["counters", report, wanted],
-    queryFn: ({ signal }) => getJson<SamplePage>(`${report}/samples?${wanted}`, signal),
-    enabled: fleet !== undefined && wanted !== "",
-    placeholderData: keepPreviousData,
+    queryKey: ["counters", report],
+    queryFn: ({ signal }) => getJson<SampleSlice>(`${report}/slices/samples`, signal),
+    enabled: fleet !== undefined && open.length > 0,
     staleTime: Infinity,
   });
   return useMemo(() => {

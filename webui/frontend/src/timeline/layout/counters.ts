@@ -1,6 +1,6 @@
 /** Quantities over time that are drawn as rows: samples of a rank's device and host, and how many launches were waiting. Pure. */
 
-import type { SamplePage } from "@/api/models";
+import type { SampleSlice } from "@/api/models";
 import type { Tile } from "../format/rank";
 import { upperBound } from "./levels";
 
@@ -24,7 +24,7 @@ export const QUEUE = "queued_launches";
 const THROTTLED = "throttled_by_";
 
 /** Those of one rank; `originNs` is the fleet's, `shiftNs` what was added to the rank's times. */
-export function countersOf(page: SamplePage, rank: number, originNs: bigint, shiftNs: number): Counter[] {
+export function countersOf(page: SampleSlice, rank: number, originNs: bigint, shiftNs: number): Counter[] {
   if (page.origin_unix_ns === null) return [];
   const from = Number(BigInt(page.origin_unix_ns) - originNs) + shiftNs;
   const own = page.series.filter(({ ranks }) => ranks.includes(rank));

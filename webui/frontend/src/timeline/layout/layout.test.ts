@@ -4,7 +4,7 @@ import { makeHeader, makeTile } from "../format/fixtures";
 import type { Fleet, FleetHeader } from "../format/fleet";
 import type { RankHeader } from "../format/rank";
 import { WHOLE } from "../state";
-import type { SamplePage } from "@/api/models";
+import type { SampleSlice } from "@/api/models";
 import { anchorAt, bandAt, chooseRows, heightOf, layOut, typicalRank, type Layout, type Rows } from "./bands";
 import { countersOf, queueOf, throttledAt, type Counter } from "./counters";
 import { chooseTiles } from "./levels";
@@ -155,7 +155,7 @@ test("samples are on the fleet's axis, and a clock says why it was low", () => {
     ranks_with_samples: 2,
     late: [],
   };
-  const [clock, ...others] = countersOf(page as unknown as SamplePage, 2, 400n, 7);
+  const [clock, ...others] = countersOf(page as unknown as SampleSlice, 2, 400n, 7);
   expect(others).toEqual([]);
   expect(clock).toMatchObject({ name: "sm_clock", at: [607, 617], values: [1900, 900], most: 1900 });
   expect([608, 620].map((at) => throttledAt(clock!, at))).toEqual([[], [["power", 40]]]);
