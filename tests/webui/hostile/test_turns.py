@@ -56,6 +56,13 @@ class Service:
         self.turns.end(task.result())
         await self.settle()
 
+    async def answer_while_one_leaves(self, name: str) -> None:
+        """The first that waits is cancelled, and before it notices a request ends."""
+        waiting = next(task for task in self._requests if not task.done())
+        waiting.cancel()
+        self._requests.remove(waiting)
+        await self.answer(name)
+
     async def give_up(self) -> None:
         """The first that waits leaves."""
         task = next(task for task in self._requests if not task.done())
@@ -107,6 +114,14 @@ async def test_all_who_asked_for_much_share_one_place_in_turns_and_others_do_not
     for name in ("eve", "mallory", "eve", "mallory"):
         await service.answer(name)
     assert service.began[3:] == ["mallory", "eve", "mallory", "eve"]
+
+
+async def test_a_request_that_is_cancelled_as_its_turn_comes_takes_none(service: Service) -> None:
+    await service.ask("ann", MOST_AT_ONCE + 3)
+    await service.answer_while_one_leaves("ann")
+    assert service.began == ["ann"] * (MOST_AT_ONCE + 1)
+    await service.answer("ann")
+    assert service.began == ["ann"] * (MOST_AT_ONCE + 2)
 
 
 async def test_the_allowance_comes_back(service: Service) -> None:

@@ -84,10 +84,16 @@ class Turns:
         if turn.caller in self._queue:
             self._queue.move_to_end(turn.caller)
         for name, each in list(self._queue.items()):
-            while each.waiting and (next_turn := self._start(name, each)) is not None:
-                place = each.waiting.popleft()
+            while each.waiting:
+                place = each.waiting[0]
+                if not place.cancelled():
+                    next_turn = self._start(name, each)
+                    if next_turn is None:
+                        break
+                    place.set_result(next_turn)
+                # A place that was just cancelled, whose request has not noticed yet, goes as well.
+                each.waiting.popleft()
                 self._left_queue(name, each)
-                place.set_result(next_turn)
 
     def _start(self, name: str, caller: _Caller) -> Turn | None:
         self._let_come_back(caller)
