@@ -57,6 +57,10 @@ def _true_of(x: Any) -> Any:
     return np.ones(len(x), np.bool_)
 
 
+def _zero(*_: Any, **__: Any) -> float:
+    return 0.0
+
+
 def _plain_spread(values: Any) -> float:
     from fleetprof_analyzer.job.stragglers.lateness.outliers import measure_deviation
     from fleetprof_analyzer.job.stragglers.thresholds import SIGMA
@@ -91,6 +95,7 @@ RULES: dict[str, VerdictRule] = {
     "late in the mean": VerdictRule(_E, "_in_the_mean", _nothing),
     "outliers": VerdictRule(_E, "find_outliers", lambda *_: iter(())),
     "no chance of leads": VerdictRule(_E, "may_be_chance_of_leads", _never),
+    "spread within all roles": VerdictRule(_E, "_deviation_within_roles", _zero),
     "the own time by parts": VerdictRule(
         _E, "measures_of", changes=lambda rule: lambda table: [rule(table)[0], *rule(table)[4:]]
     ),

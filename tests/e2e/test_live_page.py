@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 from fleetprof_api import keys
+from fleetprof_api.spoken_names import say_name
 from harness.browser import run_chromium
 from harness.timelines.timeline_reader import RankFile
 from harness.training.local_system import Local
@@ -78,7 +79,7 @@ def test_a_capture_is_asked_for_and_followed_to_its_report_on_one_page(hub: Loca
             page.goto(f"{report_address}/timeline?{urlencode({'view': view})}")
             grid = page.get_by_role("treegrid", name=f"Rank {rank}")
             for level, name in enumerate([*path, "aten::linear"], 1):
-                row = grid.locator(f"[aria-level='{level}']", has=page.get_by_text(name, exact=True)).first
+                row = grid.locator(f"[aria-level='{level}']", has=page.get_by_text(say_name(name), exact=True)).first
                 expect(row).to_be_visible(timeout=60_000)
                 if row.get_attribute("aria-expanded") == "false":
                     row.click()

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import sqlalchemy
 from fleetprof_api import keys
 from fleetprof_store.base import ObjectInfo, StoreError
 from fleetprof_webui.catalog.catalog import Catalog
@@ -350,13 +349,15 @@ def test_a_lost_catalog_loses_nothing(catalog_url: str, store: MemoryStore) -> N
 
 def test_a_catalog_of_an_earlier_version_is_filled_anew(catalog_url: str, store: MemoryStore) -> None:
     """Also one that Alembic made, whose tables had other columns."""
-    engine = sqlalchemy.create_engine(open_database(catalog_url).url)
+    engine = open_database(catalog_url)
     for statements in (
         ["DROP TABLE catalog", "DROP TABLE hosts", "CREATE TABLE alembic_version (version_num VARCHAR(32))",
          "CREATE TABLE ranks (request_id INTEGER REFERENCES requests(id), host_name TEXT)"],
         [f"UPDATE catalog SET version = {VERSION - 1}"],
     ):  # fmt: skip
-        Catalog(store, open_database(catalog_url)).refresh()
+        earlier = Catalog(store, open_database(catalog_url))
+        earlier.refresh()
+        earlier.close()
         with engine.begin() as connection:
             for statement in statements:
                 connection.execute(text(statement))

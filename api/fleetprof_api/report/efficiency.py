@@ -30,7 +30,7 @@ class OperatorAmounts(msgspec.Struct, kw_only=True, frozen=True):
     """An operator by name in one iteration of a rank; `roof` and after it in `Efficiency` alone."""
 
     name: str
-    calls: int = 0
+    calls: Annotated[int, Meta(description="how often it ran", ge=0)] = 0
     flops: Annotated[int, Meta(description="floating-point operations", ge=0)] = 0
     moved_bytes: Annotated[int, Meta(description="that it reads and writes at least, by its shapes", ge=0)] = 0
     work_ns: Annotated[Ns, Meta(description="of the device; of the host where there is none")] = 0

@@ -319,9 +319,9 @@ def test_kubectl_finds_the_plug_in_and_completes_it(api: ApiServer, tmp_path: Pa
     environment = os.environ | {"PATH": os_path, "KUBECONFIG": str(api.kubeconfig())}
     shown = subprocess.run([*kubectl, "fleetprof", "--help"], env=environment, capture_output=True, text=True)
     assert shown.stdout.startswith("Usage: kubectl fleetprof"), shown.stderr
-    words = ["__complete", "fleetprof", "capture", "--it"]
+    words = ["__complete", "fleetprof", "capture", "--iterati"]
     completed = subprocess.run([*kubectl, *words], env=environment, capture_output=True, text=True)
-    assert completed.stdout.splitlines() == ["--iterations", ":4"], completed.stderr
+    assert completed.stdout.splitlines() == ["--iterations", "--iteration-range", ":4"], completed.stderr
     words = ["__complete", "fleetprof", "top", ""]
     completed = subprocess.run([*kubectl, *words], env=environment, capture_output=True, text=True)
     assert completed.stdout.splitlines() == [":4"], "without an operator nothing is offered"

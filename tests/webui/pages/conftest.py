@@ -154,7 +154,7 @@ def shown(analysed: MemoryStore) -> MemoryStore:
         begin = of_loop.ranks[0].iterations[1]
         example = Example(rank=0, start_ns=begin.start_ns, duration_ns=begin.duration_ns // 2)
         tree = plant_tree(example, with_roofs=uid == "loop")
-        store.put(keys.report_key("team-c", uid), write_report(msgspec.structs.replace(of_loop, module_tree=tree)))
+        put_report(store, "team-c", uid, msgspec.structs.replace(of_loop, module_tree=tree))
     planted = gzip.compress(write_launches([*on(7, FAST), *on(20, SLOW), *on(7, [5], "relu")]))
     store.put(keys.trace_key("team-c", "streams", 0), planted)
     store.put(keys.request_key("team-c", "streams"), store.get(keys.request_key("team-a", "slow")))

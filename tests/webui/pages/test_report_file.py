@@ -43,7 +43,7 @@ def test_it_shows_what_the_web_ui_shows(tab: Page, file: Path) -> None:
     expect(tab.locator(".verdict-sentence")).to_contain_text("Rank 2 holds the job up")
     expect(tab.locator(".key-figures")).to_contain_text("Median iteration")
     expect(tab.locator("#idle")).to_contain_text("Data loading")
-    expect(tab.locator("#kernels tbody tr").first).to_contain_text("nccl")
+    expect(tab.locator("#kernels tbody tr").first).to_contain_text("NCCL AllReduce")
     expect(tab.locator("#glossary")).to_contain_text("exposed communication")
     expect(tab.locator("#downloads li a").first).to_have_attribute("href", "./ranks/0/trace.json.gz")
     assert tab.locator('a[href^="/"]').count() == 0, "nothing leads to a service"

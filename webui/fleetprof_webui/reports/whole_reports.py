@@ -7,7 +7,6 @@ slices of the last few older reports are kept. For several threads at once.
 import logging
 import os
 import subprocess
-import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from typing import IO, Final
 
 import msgspec
 from fleetprof_api import keys
+from fleetprof_api.process.import_path import module_command, own_environment
 from fleetprof_api.report.report import MOST_REPORT_BYTES, UnreadableReport
 from fleetprof_store.base import Store
 
@@ -70,11 +70,11 @@ class WholeReports:
 
     def _run(self, command: str, reports: Sequence[Reference]) -> bytes:
         process = subprocess.Popen(
-            [sys.executable, "-m", _WORKER, command],
+            module_command(_WORKER, command),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+            env=own_environment({name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}),
         )
         ends = threading.Timer(_PATIENCE_S, process.kill)
         ends.start()

@@ -86,7 +86,7 @@ def list_stragglers(found: Stragglers | None, width: int) -> list[str]:
     for one in found.ranks[:_MOST_LISTED]:
         lateness = f"late by {duration(one.lateness_ns)} per iteration, potential saving {gain(one)}"
         lateness = f"{lateness} of it: {CAUSES[one.cause]}"
-        lines.append(f"  rank {one.rank:>4}{say_where(one)}  {lateness}{in_brackets(one.place)}")
+        lines += wrapped(f"rank {one.rank:>4}{say_where(one)}  {lateness}{in_brackets(one.place)}", "  ")
         lines += [line for shown in one.evidence for line in wrapped(evidence(shown, one.peers), "      ")]
     for link in found.slow_links[:_MOST_LISTED]:
         ranks = ", ".join(map(str, link.ranks[:16]))

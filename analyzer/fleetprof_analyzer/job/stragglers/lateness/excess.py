@@ -159,18 +159,36 @@ def _in_the_mean(table: OwnTime, excess: Floats) -> list[Candidate]:
 
 def least_excess_ns(table: OwnTime, margins: Margins) -> Floats:
     """By how much a rank must exceed its peers to be more than one of a kind that differ a little, shape (R,)."""
-    level_ns = np.array([_level(table, rank) for rank in range(len(table.role))])
-    beyond = np.nan_to_num(margins.mean_ns) / level_ns
-    least = np.full(len(level_ns), np.inf)
-    for rank, level in enumerate(level_ns.tolist()):
+    mean = table.own_ns.mean(axis=1)
+    least = np.full(len(mean), np.inf)
+    for rank in range(len(mean)):
         peers = table.peers(rank)
         if len(peers):
-            deviation = _spread(beyond, table.role, rank) * level
+            level = _level(table, rank)
+            deviation = _deviation_within_roles(mean, table.role, rank) * level
             # Of what the peers differ by, noise makes the part that their errors show.
             beyond_noise = max(deviation**2 - float(margins.error_ns[rank]) ** 2, 0.0) ** 0.5
             spread = max(beyond_noise / level, USUAL_SPREAD)
             least[rank] = max(LEAST, least_z(len(peers)) * spread) * level
     return least
+
+
+def _deviation_within_roles(mean_ns: Floats, role: Int64s, rank: int) -> float:
+    """The distance of other ranks from the middle of their role, as share of it; 0 where the rank has too few peers.
+
+    Devices of one job differ as much in one role as in another, and three peers may resemble each other by chance. Both
+    of shape (R,).
+    """
+    mine = role == role[rank]
+    if mine.sum() <= FEWEST:
+        return 0.0
+    away: list[Floats] = []
+    for one in np.unique(role):
+        others = mean_ns[(role == one) & (np.arange(len(role)) != rank)]
+        if len(others) >= FEWEST:
+            middle = max(float(np.median(others)), 1.0)
+            away.append(np.abs(others - middle) / middle)
+    return SIGMA * float(np.median(np.concatenate(away)))
 
 
 def _level(table: OwnTime, rank: int) -> float:
