@@ -16,10 +16,10 @@ import sys
 sys.path.append("{NO_COMPILER.parent}")
 import no_compiler
 import torch
-model = torch.nn.Linear(64, 64)
+model = torch.nn.Linear(1024, 1024)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 while True:
-    model(torch.randn(int(sys.argv[1]), 64)).sum().backward()
+    model(torch.randn(int(sys.argv[1]), 1024)).sum().backward()
     optimizer.step()
     optimizer.zero_grad()
 """
@@ -50,10 +50,10 @@ def test_a_command_without_the_size_is_refused(fleetprof: Fleetprof) -> None:
 def test_a_real_job_is_run_at_each_size_and_a_size_is_named(fleetprof: Fleetprof, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
     words = (sys.executable, str(tmp_path / "train.py"), "{batch_size}")
-    result = fleetprof("sweep", "--set", "batch_size=16,4096", "--iterations", "4", "-o", "json", "--", *words)
+    result = fleetprof("sweep", "--set", "batch_size=16,1024", "--iterations", "4", "-o", "json", "--", *words)
     assert result.returncode == 0, result.stderr
     answer = json.loads(result.stdout)
-    assert [row["batch_size"] for row in answer["rows"]] == [16, 4096]
+    assert [row["batch_size"] for row in answer["rows"]] == [16, 1024]
     assert all(row["iterations"] >= 4 for row in answer["rows"])
     assert all(row["memory_bytes"] > 1e7 for row in answer["rows"])
     assert answer["slope_ns"] > 0

@@ -37,7 +37,7 @@ from fleetprof_cli.options import output_option
 from fleetprof_cli.ranges import IntegerRange
 from fleetprof_cli.store_location import StoreLocation, open_store
 from fleetprof_cli.terminal.reports import print_json
-from fleetprof_cli.terminal.status_text import failure_lines
+from fleetprof_cli.terminal.status_text import failure_lines, succeeded
 
 _JOB: Final = "sweep"
 _KEY: Final = "batch_size"
@@ -167,7 +167,8 @@ def _measure(state: StateDirectory, size: int, words: list[str], iterations: int
             store = open_store(StoreLocation(directory=str(folder / "store")))
             report = read_report(store.get(keys.report_key(status.namespace, status.uid)))
         except NotFound:
-            raise Failure(f"batch size {size} was not captured:", details=failure_lines(status)) from None
+            why = succeeded(status).message
+            raise Failure(f"batch size {size} was not captured: {why}", details=failure_lines(status)) from None
         found = sized_capture(report, size, memory_bytes)
         if not found.iteration_ns:
             raise Failure(f"the capture of batch size {size} holds no whole iteration", details=last_lines(log))
