@@ -32,8 +32,6 @@ def test_what_is_marked_in_one_picture_is_marked_in_the_other_and_in_the_lines(
     row = rows_of(page, "Lines of code that call modules").filter(has_text="models/net.py:20")
     expect(row).to_have_attribute("data-selected", "true")
     keep_picture(page, f"modules-{uid}-{theme}")
-    # A heading that the bar half covers is a small target.
-    page.locator("#modules").evaluate("section => section.scrollIntoView()")
     assert find_serious(page) == []
 
 
