@@ -1,10 +1,12 @@
 """Writes the slices of a report.
 
-Guarantees: pure; each is within its bytes (`SLICES`): where its rows are too many, there are fewer, and it counts those
-that are left out; texts are those of the report, which are printable; the same report gives the same bytes.
+Guarantees: pure but for its log; each is within its bytes (`SLICES`): where its rows are too many, there are fewer, and
+it counts those that are left out; one that cannot be made costs its part of the page, never the report; texts are those
+of the report, which are printable; the same report gives the same bytes.
 """
 
 import gzip
+import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -16,6 +18,8 @@ from fleetprof_api.slices.table import SLICES
 from fleetprof_analyzer.slices import iterations, kernel_spread, kernels, ranks, samples, stragglers, tables
 from fleetprof_analyzer.slices.head import make_head
 from fleetprof_analyzer.slices.overview import make_overview
+
+log = logging.getLogger(__name__)
 
 _LEVEL: Final = 6
 MAKERS: Final[Mapping[str, Callable[[Report, int], Slice]]] = {
@@ -39,8 +43,16 @@ MAKERS: Final[Mapping[str, Callable[[Report, int], Slice]]] = {
 
 
 def write_slices(report: Report) -> dict[str, bytes]:
-    """All slices by name, as gzip of JSON."""
-    return {name: gzip.compress(encode_slice(report, name), _LEVEL, mtime=0) for name in SLICES}
+    """All slices that can be made, by name, as gzip of JSON. Raises MemoryError."""
+    written = {}
+    for name in SLICES:
+        try:
+            written[name] = gzip.compress(encode_slice(report, name), _LEVEL, mtime=0)
+        except MemoryError:
+            raise
+        except Exception:
+            log.exception("the slice %s of a report cannot be made", name)
+    return written
 
 
 def encode_slice(report: Report, name: str) -> bytes:

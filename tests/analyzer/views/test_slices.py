@@ -47,6 +47,14 @@ def test_each_slice_has_its_maker() -> None:
     assert list(MAKERS) == list(SLICES)
 
 
+def test_a_slice_that_cannot_be_made_costs_its_part_alone(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = write_slices(report)
+    for name in SLICES:
+        with monkeypatch.context() as planted:
+            planted.setitem(MAKERS, name, lambda report, most: report.ranks[10**6])
+            assert write_slices(report) == {other: data for other, data in whole.items() if other != name}
+
+
 @pytest.mark.parametrize("name", SLICES)
 def test_a_slice_is_as_its_type_says(report: Report, name: str) -> None:
     data = encode_slice(report, name)

@@ -51,6 +51,8 @@ class WholeReports:
                 while len(self._kept) > _KEPT:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)
+        if name not in made:
+            raise UnreadableReport(f"its part {name} cannot be made")
         return made[name]
 
     def head(self, namespace: str, uid: str) -> bytes:
