@@ -20,7 +20,7 @@ class Activity(StrEnum):
 
 
 HOST_OPTIONS: Final = (Collect.SHAPES, Collect.STACKS, Collect.MODULE_TREE)
-"""What says something of operators, so that nothing of it is in a recording of the device alone."""
+"""Options that record something of operators: a recording of the device alone has nothing of it."""
 
 
 # What earlier versions had, and what to name instead.

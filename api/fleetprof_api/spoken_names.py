@@ -37,7 +37,7 @@ RULES: Final = tuple(
         (r"(?:_warpgroupsize[\dx]+)?_execute_\w+$", ""),
     )
 )
-"""What stands for a match of each pattern; they are applied in this order."""
+"""Patterns and the text that replaces a match of each, in the order in which they are applied."""
 
 # A kernel that does what its first argument says.
 _CARRIERS: Final = re.compile(

@@ -32,6 +32,9 @@ class Category(IntEnum):
     FRAME = 8  # a long Python frame of a module or the user's code, in Trace.frames alone; others are not kept
 
 
+ROUNDED_NS: Final = 1_000
+"""Times of a trace may be off by as much: some recorders write whole µs."""
+
 # cuda_sync, gpu_user_annotation and overhead rows are not here: they are no work.
 CATEGORIES: Final = {
     "kernel": Category.KERNEL,

@@ -22,7 +22,7 @@ from sqlalchemy import (
 from fleetprof_webui.catalog.figures import FIGURES
 
 VERSION: Final = 3
-"""Of tables and rows; a catalog of a lower one is made anew. 2 was Alembic's last."""
+"""The version of tables and rows: a catalog of a lower one is made anew. Alembic made up to 2."""
 
 metadata: Final = MetaData()
 

@@ -15,7 +15,8 @@ import msgspec
 from fleetprof_analyzer.reading.columns.dimensions import read_dimensions
 from fleetprof_analyzer.trace.trace import Inputs
 
-_LARGEST: Final = 1 << 62
+LARGEST: Final = 1 << 62
+"""Counts from it on are no counts of a real operator: sums of them must fit 64 bits."""
 # Those of msgspec are ValueErrors.
 REFUSALS: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _TRUE: Final = "True"
@@ -50,7 +51,7 @@ def count_flops(name: str, inputs: Inputs) -> int | None:
         flops = formula.count(Call(read_dimensions(inputs.dimensions) or [], values))
     except REFUSALS:
         return None
-    return flops if 0 <= flops < _LARGEST else None
+    return flops if 0 <= flops < LARGEST else None
 
 
 def find_formula(name: str) -> Formula:

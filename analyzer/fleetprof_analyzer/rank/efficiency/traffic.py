@@ -13,14 +13,13 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from fleetprof_analyzer.rank.efficiency.formulas import REFUSALS, Call, convolve, has_formula
+from fleetprof_analyzer.rank.efficiency.formulas import LARGEST, REFUSALS, Call, convolve, has_formula
 from fleetprof_analyzer.rank.efficiency.operator_flops import leave_outermost, were_stopped
 from fleetprof_analyzer.reading.columns.dimensions import read_dimensions
 from fleetprof_analyzer.trace.naming import where_name
 from fleetprof_analyzer.trace.ordering import order_by
 from fleetprof_analyzer.trace.trace import Bools, Category, Inputs, Int32s, Int64s, Rows
 
-_LARGEST: Final = 1 << 60
 # c10::ScalarTypeToTypeMeta's names, as Kineto writes them.
 _ITEM_BYTES: Final = {
     "float": 4, "double": 8, "c10::Half": 2, "c10::BFloat16": 2, "c10::Float8_e4m3fn": 1, "c10::Float8_e5m2": 1,
@@ -163,7 +162,7 @@ def count_bytes(name: str, inputs: Inputs) -> int | None:
         moved = formula(_Tensors(Call(read_dimensions(inputs.dimensions) or [], values), types))
     except REFUSALS:
         return None
-    return moved if 0 <= moved < _LARGEST else None
+    return moved if 0 <= moved < LARGEST else None
 
 
 @dataclass(frozen=True, slots=True)

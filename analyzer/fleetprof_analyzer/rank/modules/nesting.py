@@ -7,10 +7,9 @@ from typing import Final
 
 import numpy as np
 
-from fleetprof_analyzer.trace.trace import Category, Int64s, Rows
+from fleetprof_analyzer.trace.trace import ROUNDED_NS, Category, Int64s, Rows
 
 NOWHERE: Final = -1
-_ROUNDED_NS: Final = 1000  # so much later than what is around it a row may seem to end: traces round to µs
 
 
 def sort_host(rows: Rows) -> Rows:
@@ -34,7 +33,8 @@ def nest(rows: Rows) -> tuple[list[int], Int64s]:
         while stack and ends[stack[-1]] <= start:
             stack.pop()
         for around in reversed(stack):
-            if ends[at] <= ends[around] + _ROUNDED_NS:
+            # A row may seem to end later than the one around it, by what times are rounded to.
+            if ends[at] <= ends[around] + ROUNDED_NS:
                 parents[at] = around
                 if is_operator[at]:
                     own[around] -= min(ends[at], ends[around]) - start

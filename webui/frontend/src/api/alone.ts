@@ -1,6 +1,6 @@
 // A report by itself: report.html has its slices inside, and no service behind it.
 
-/** What lies beside the file: by source of a rank the way to its trace, and commands for what does not. */
+/** Traces beside the file, by source of a rank, and commands for those that are elsewhere. */
 export interface Beside {
   links: Readonly<Record<string, string>>;
   fetch: string;
@@ -9,7 +9,7 @@ export interface Beside {
 
 const inside = (name: string) => (typeof document === "undefined" ? null : document.querySelector(`script[data-slice="${name}"]`));
 
-/** Whether this page is such a file: then nothing leads to other pages. */
+/** True where this page is such a file: nothing leads to other pages then. */
 export const ALONE = inside("overview") !== null;
 
 /** A document of the file, of its gzip in base64. */

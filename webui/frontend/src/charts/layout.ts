@@ -91,7 +91,7 @@ export function pieces({ at, values }: { at: readonly number[]; values: readonly
   return found.filter((piece) => piece.length > 0);
 }
 
-/** How many of `values` lie in each of equal bins between the smallest and the largest; one bin where all are equal. */
+/** Counts of `values` in equal bins between the smallest and the largest; one bin where all are equal. */
 export function countInBins(values: readonly number[], bins: number): { counts: number[]; from: number; to: number } {
   const from = values.reduce((least, value) => Math.min(least, value), Number.POSITIVE_INFINITY);
   const to = values.reduce((most, value) => Math.max(most, value), Number.NEGATIVE_INFINITY);

@@ -5,7 +5,7 @@ interface Props {
   text: string;
   /** Characters shown at most; the whole text is in the title. */
   most?: number;
-  /** What the text is short for. */
+  /** The whole text, where it was shortened. */
   whole?: string;
   code?: boolean;
 }

@@ -1,4 +1,4 @@
-// What lies beside report.html: traces, and the commands for those that do not.
+// Traces beside report.html, and the commands for those that are elsewhere.
 import { useQuery } from "@tanstack/react-query";
 import { besideQuery } from "@/api/queries";
 import { CopyButton } from "@/parts/CopyButton";

@@ -3,7 +3,7 @@ import { Section } from "@/parts/Section";
 import { capital } from "@/units/text";
 import type { SectionProps } from "./sections";
 
-/** What the job gets out of its devices: samples, arithmetic and energy, in sentences. */
+/** Samples, arithmetic and energy of the job, in sentences. */
 export function ThroughputSection({ report: { throughput, efficiency, energy } }: SectionProps) {
   return (
     <Section id="throughput" title="Throughput, arithmetic, energy">

@@ -12,10 +12,9 @@ from fleetprof_analyzer.rank.communication.chain.awaited import find_awaited
 from fleetprof_analyzer.rank.communication.chain.chain import Host
 from fleetprof_analyzer.rank.communication.chain.host_chain import HostWaits
 from fleetprof_analyzer.rank.communication.sources import OperationSource
-from fleetprof_analyzer.trace.trace import Bools, Int64s
+from fleetprof_analyzer.trace.trace import ROUNDED_NS, Bools, Int64s
 
 _SYNCHRONISED_SHARE: Final = 0.9
-_ROUNDED_NS: Final = 1_000
 _OFTEN: Final = 0.5  # of the iterations
 
 
@@ -27,7 +26,7 @@ def read_host(source: OperationSource, position: Int64s) -> Host | None:
     row = np.searchsorted(source.row_launch_ns, start).astype(np.int64)
     place = _places_of_calls(start, source.launch_ns, position)
     # A launch call that ended as this one began may seem to overlap it, by what times are rounded to.
-    launched = np.searchsorted(source.row_launch_ns, start + _ROUNDED_NS, side="right").astype(np.int64)
+    launched = np.searchsorted(source.row_launch_ns, start + ROUNDED_NS, side="right").astype(np.int64)
     awaited = find_awaited(start, end, launched, source.row_end_ns, place, source.tolerance_ns)
     waits = HostWaits(start, end, row, awaited)
     return Host(source.row_launch_ns, source.launch_ns, waits, _held(source))

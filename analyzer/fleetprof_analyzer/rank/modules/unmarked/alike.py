@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from fleetprof_api.samples import ModuleColumns
 
 Shape = frozenset[tuple[str, str]]
-"""What is inside a module: names without the module's own, and classes."""
+"""The modules inside a module: names without its own, and classes."""
 
 
 def find_alike(columns: ModuleColumns) -> set[str]:

@@ -1,4 +1,4 @@
-// How far the ranks differ, measure by measure: a box plot over ranks, with outliers named.
+// The spread of ranks, measure by measure: a box plot over ranks, with outliers named.
 import { useQuery } from "@tanstack/react-query";
 import type { IterationSection, RankSlice } from "@/api/models";
 import { sliceQuery } from "@/api/queries";

@@ -1,4 +1,4 @@
-// Who the others wait for, why, and the potential saving.
+// The ranks that the others wait for, the reason, and the potential saving.
 import { useQuery } from "@tanstack/react-query";
 import type { Straggler, StragglerSlice } from "@/api/models";
 import { sliceQuery } from "@/api/queries";

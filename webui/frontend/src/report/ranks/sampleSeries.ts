@@ -1,4 +1,4 @@
-// Which samples are drawn, and which of them in one chart.
+// The samples that are drawn, and those that share a chart.
 import type { SampleSeries, SampleSlice } from "@/api/models";
 
 const MOST_SHOWN = 8;
