@@ -82,6 +82,8 @@ def _varied(number: int) -> dict[str, Any]:
         "exposed_communication_permille": 1000 - turned,
         "iteration_ns": 50_000_000 + turned * 100_000,
         "power_mw": 300_000 + turned,
+        "rank_samples_per_ks": 1_000_000 + turned,
+        "model_utilization_permille": turned // 2,
         "gain_permille": turned // 4,
     }
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from fleetprof_api.report.efficiency import Throughput
 from fleetprof_api.report.report import Report, TimeBreakdown
 from fleetprof_api.slices.head import Figures, Head
 
@@ -38,6 +39,8 @@ def make_head(report: Report, most: int) -> Head:
             busy_permille=_permille(time_ns.span - time_ns.idle - time_ns.unrecorded, time_ns.span),
             exposed_communication_permille=_permille(time_ns.exposed_communication, time_ns.span),
             power_mw=find_power_mw(report),
+            rank_samples_per_ks=_count_samples(report.throughput),
+            model_utilization_permille=_find_utilization(report),
             verdict=late.verdict if late else "not_judged",
             stragglers=[one.rank for one in late.ranks[:_MOST_STRAGGLERS]] if late else [],
             gain_permille=min(1000, max(0, round(1000 * late.gain))) if late else 0,
@@ -48,6 +51,20 @@ def make_head(report: Report, most: int) -> Head:
         hosts=hosts[:most],
         cut=max(0, len(hosts) - most),
     )
+
+
+def _count_samples(throughput: Throughput | None) -> int | None:
+    """Samples of one rank in 1,000 s: by the pods' label, else the rows of an iteration."""
+    if throughput is None or not throughput.ranks:
+        return None
+    of_job, of_rank = throughput.samples_per_second, throughput.rows_per_second
+    found = of_rank if of_job is None else of_job / throughput.ranks
+    return None if found is None else round(1000 * found)
+
+
+def _find_utilization(report: Report) -> int | None:
+    most = max(report.efficiency, key=lambda one: one.ranks, default=None)
+    return None if most is None else most.model_utilization_permille
 
 
 def _permille(part: int, whole: int) -> int | None:

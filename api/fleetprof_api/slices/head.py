@@ -7,7 +7,7 @@ from msgspec import Meta
 from fleetprof_api.slices.slice import Ns, Slice, SlicePart
 
 
-class Figures(SlicePart):
+class Figures(SlicePart, kw_only=True):
     """A report in a row of a table. Times are sums over the ranks that are measured."""
 
     rank_count: int
@@ -24,6 +24,12 @@ class Figures(SlicePart):
     busy_permille: Annotated[int | None, Meta(description="(span - idle - unrecorded) / span")]
     exposed_communication_permille: int | None
     power_mw: Annotated[int | None, Meta(description="mean power of all sampled devices within iterations, mW")]
+    rank_samples_per_ks: Annotated[
+        int | None, Meta(description="samples of one rank in 1,000 s, by `throughput`; null: nothing says its samples")
+    ] = None
+    model_utilization_permille: Annotated[
+        int | None, Meta(description="MFU of the kind of device with the most ranks; null: no shapes, no known peak")
+    ] = None
     verdict: Annotated[str, Meta(description="`stragglers.verdict` of the report")]
     stragglers: Annotated[list[int], Meta(description="ranks that are named, at most 8")]
     gain_permille: Annotated[int, Meta(description="of the iteration, if what is named is mended; thousandths")]

@@ -6,9 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 from fleetprof_analyzer.capture.store import analyze_capture
+from fleetprof_analyzer.slices.head import make_head
 from fleetprof_analyzer.slices.writer import MAKERS, encode_slice, write_slices
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
+from fleetprof_api.report.efficiency import Efficiency, Throughput
 from fleetprof_api.report.report import Problem, Report
 from fleetprof_api.slices.head import Head
 from fleetprof_api.slices.kernels import KernelSlice, RankKernelSlice
@@ -131,3 +133,28 @@ def test_kernels_are_compared_between_ranks(report: Report) -> None:
     (far,) = next(row.outliers for row in decoded.rows if row.statistics.name == "backward_0")
     assert far.rank == 2
     assert all(sum(row.bars) == row.statistics.count for row in decoded.rows)
+
+
+@pytest.mark.parametrize(
+    ("throughput", "samples_per_ks"),
+    [
+        (None, None),
+        (Throughput(ranks=4, rows_per_second=12.5), 12_500),
+        (Throughput(ranks=4, rows_per_second=12.5, samples_per_second=40.0), 10_000),
+        (Throughput(ranks=4, indices_per_second=900.0), None),
+    ],
+)
+def test_samples_of_the_head_are_those_of_one_rank(
+    report: Report, throughput: Throughput | None, samples_per_ks: int | None
+) -> None:
+    found = msgspec.structs.replace(report, throughput=throughput)
+    assert make_head(found, 8).figures.rank_samples_per_ks == samples_per_ks
+
+
+def test_the_utilization_of_the_head_is_that_of_most_ranks(report: Report) -> None:
+    kinds = [
+        Efficiency(ranks=1, model_utilization_permille=500),
+        Efficiency(ranks=3, model_utilization_permille=380),
+    ]
+    found = msgspec.structs.replace(report, efficiency=kinds)
+    assert make_head(found, 8).figures.model_utilization_permille == 380

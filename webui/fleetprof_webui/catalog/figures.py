@@ -73,12 +73,19 @@ def text(value: str, most: int) -> str:
 
 
 _MOST_SENTENCE: Final = 2048
-_MAY_BE_UNKNOWN: Final = frozenset({"busy_permille", "exposed_communication_permille", "iteration_ns", "power_mw"})
+_MAY_BE_UNKNOWN: Final = frozenset(
+    {
+        *("busy_permille", "exposed_communication_permille", "iteration_ns", "power_mw"),
+        *("rank_samples_per_ks", "model_utilization_permille"),
+    }
+)
 FIGURES: Final = (
     ReportFigure("busy_permille", Integer(), sort="busy"),
     ReportFigure("exposed_communication_permille", Integer(), sort="exposed"),
     ReportFigure("iteration_ns", BigInteger(), sort="iteration"),
     ReportFigure("power_mw", BigInteger(), sort="power"),
+    ReportFigure("rank_samples_per_ks", BigInteger(), sort="samples"),
+    ReportFigure("model_utilization_permille", Integer(), sort="mfu"),
     ReportFigure("gain_permille", Integer(), sort="gain"),
     ReportFigure("rank_count", Integer(), sort="ranks"),
     ReportFigure("gpu", String(128), facet="gpu"),

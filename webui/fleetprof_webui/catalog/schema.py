@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from fleetprof_webui.catalog.figures import FIGURES
 
-VERSION: Final = 3
+VERSION: Final = 4
 """The version of tables and rows: a catalog of a lower one is made anew. Alembic made up to 2."""
 
 metadata: Final = MetaData()

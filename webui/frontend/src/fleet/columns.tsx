@@ -7,7 +7,7 @@ import type { Column } from "@/parts/DataTable";
 import { Name } from "@/parts/Name";
 import { formatAgo, formatDate } from "@/units/dates";
 import { formatDuration } from "@/units/durations";
-import { formatCount, formatPower, plural } from "@/units/quantities";
+import { formatCount, formatPermille, formatPerSecond, formatPower, plural } from "@/units/quantities";
 
 const share = (permille: number | null | undefined) => (permille == null ? null : permille / 1000);
 
@@ -61,10 +61,12 @@ function deviceOf(figures: Figures | null): string {
   return figures.gpu || (figures.kind === "gpu" ? "unknown GPU" : "CPU only");
 }
 
-/** Power is a column where any device was sampled. */
+// Figures that few captures have are columns where one of these rows has them.
+const RARE = { power: "power_mw", samples: "rank_samples_per_ks", mfu: "model_utilization_permille" } as const;
+
 export function fleetColumns(compare: string | undefined, rows: readonly Workload[]): Column<Workload>[] {
   const now = Date.now();
-  const sampled = rows.some(({ last }) => last.figures?.power_mw != null);
+  const has = (figure: (typeof RARE)[keyof typeof RARE]) => rows.some(({ last }) => last.figures?.[figure] != null);
   const columns: Column<Workload>[] = [
     { id: "name", header: "Workload", width: "164px", sortable: true, cell: (row) => <WorkloadCell row={row} /> },
     { id: "verdict", header: "Verdict", explanation: "of the last report, in one sentence", cell: (row) => <VerdictCell row={row} /> },
@@ -113,6 +115,24 @@ export function fleetColumns(compare: string | undefined, rows: readonly Workloa
         />
       ),
     },
+    {
+      id: "samples",
+      header: "Samples/s",
+      width: "88px",
+      numeric: true,
+      sortable: true,
+      explanation: "of one rank: by the pods' label, else the rows of its model's input in an iteration",
+      cell: ({ last }) => formatPerSecond(last.figures?.rank_samples_per_ks),
+    },
+    {
+      id: "mfu",
+      header: "MFU",
+      width: "70px",
+      numeric: true,
+      sortable: true,
+      explanation: "floating-point operations of the model over the published peak of the device",
+      cell: ({ last }) => formatPermille(last.figures?.model_utilization_permille),
+    },
     { id: "power", header: "Power", width: "76px", numeric: true, sortable: true, cell: ({ last }) => formatPower(last.figures?.power_mw) },
     {
       id: "last",
@@ -124,5 +144,5 @@ export function fleetColumns(compare: string | undefined, rows: readonly Workloa
     },
     { id: "compare", header: "", width: "92px", cell: (row) => <CompareCell row={row} compare={compare} /> },
   ];
-  return columns.filter(({ id }) => id !== "power" || sampled);
+  return columns.filter(({ id }) => !(id in RARE) || has(RARE[id as keyof typeof RARE]));
 }

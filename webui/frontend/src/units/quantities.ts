@@ -29,6 +29,13 @@ export function formatCount(count: number | null | undefined): string {
   return count == null ? "–" : count.toLocaleString("en-US", { maximumFractionDigits: 1 });
 }
 
+/** A count in 1,000 seconds as one in a second, three digits. */
+export function formatPerSecond(perThousandSeconds: number | null | undefined): string {
+  if (perThousandSeconds == null) return "–";
+  const rate = perThousandSeconds / 1000;
+  return rate >= 1000 ? formatCount(Math.round(rate)) : threeDigits(rate);
+}
+
 /** A share of 1: whole percent, below 10 % one decimal. */
 export function formatShare(share: number | null | undefined): string {
   if (share == null || !Number.isFinite(share)) return "–";

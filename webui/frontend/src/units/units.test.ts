@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { formatAgo, formatTick, unixMillis } from "./dates";
 import { axisUnit, formatAxisTime, formatDuration } from "./durations";
-import { formatBytes, formatChange, formatMeasure, formatPower, formatRate, formatShare, plural } from "./quantities";
+import { formatBytes, formatChange, formatMeasure, formatPerSecond, formatPower, formatRate, formatShare, plural } from "./quantities";
 import { firstFitting, joinSentences, measureName, middleCut, sentenceCase, visibleText } from "./text";
 
 test.each([
@@ -49,6 +49,8 @@ describe("quantities", () => {
     [formatShare(0.273), "27 %"],
     [formatShare(0.0421), "4.2 %"],
     [formatShare(null), "–"],
+    [formatPerSecond(1_234), "1.23"],
+    [formatPerSecond(1_840_000), "1,840"],
     [formatPower(412_000), "412 W"],
     [formatPower(2_500_000), "2.50 kW"],
     [formatChange(0.37), "▲ +37 %"],
