@@ -1,7 +1,8 @@
 """Models of well-known packages, unmodified and untrained, where the packages are installed; they are no dependency.
 
-uv pip install --no-deps --target DIR torchvision timm transformers tokenizers huggingface_hub safetensors regex, and
-PYTHONPATH=DIR for run.py.
+uv pip install --no-deps --target DIR torchvision timm transformers tokenizers huggingface_hub safetensors regex
+accelerate lightning pytorch-lightning lightning-utilities torchmetrics psutil fsspec packaging pyyaml tqdm requests
+typing-extensions, and PYTHONPATH=DIR for run.py.
 """
 
 import importlib.util
@@ -95,9 +96,63 @@ def transformers_mixtral() -> Case:
     return _read(MixtralForCausalLM(config), 1000)
 
 
+def accelerate_encoder() -> Case:
+    """A loop that accelerate prepares, with gradients accumulated over two batches."""
+    from accelerate import Accelerator
+    from torch import nn
+
+    accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
+    layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+    model, optimizer = accelerator.prepare(nn.TransformerEncoder(layer, 2), torch.optim.AdamW(layer.parameters()))
+
+    def iterate(tell: Callable[[Any], None]) -> None:
+        for _ in range(2):
+            with accelerator.accumulate(model):
+                loss = model(torch.randn(4, 16, 64)).square().mean()
+                tell(loss)
+                accelerator.backward(loss)
+                optimizer.step()
+                optimizer.zero_grad()
+
+    return Case({type(model).__name__: model}, iterate, [optimizer])
+
+
+def lightning_fabric() -> Case:
+    """A module of Lightning in the loop of its Fabric."""
+    import lightning
+    from torch import nn
+
+    class Classifier(lightning.LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Flatten())
+            self.head = nn.LazyLinear(10)
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            return self.head(self.body(images))
+
+        def training_step(self, images: torch.Tensor) -> torch.Tensor:
+            return self(images).square().mean()
+
+    model = Classifier()
+    model(torch.randn(2, 3, 16, 16))
+    fabric = lightning.Fabric(accelerator="cpu", devices=1)
+    prepared, optimizer = fabric.setup(model, torch.optim.AdamW(model.parameters()))
+    prepared.mark_forward_method("training_step")
+
+    def iterate(tell: Callable[[Any], None]) -> None:
+        optimizer.zero_grad()
+        loss = prepared.training_step(torch.randn(2, 3, 16, 16))
+        tell(loss)
+        fabric.backward(loss)
+        optimizer.step()
+
+    return Case({type(model).__name__: model}, iterate, [optimizer])
+
+
 _ALL: Final[tuple[Make, ...]] = (
     torchvision_resnet, torchvision_segmentation, timm_vit, timm_convnext, transformers_bert, transformers_llama,
-    transformers_mixtral,
+    transformers_mixtral, accelerate_encoder, lightning_fabric,
 )  # fmt: skip
 
 
