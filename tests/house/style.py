@@ -1,6 +1,6 @@
 """Prints the style figures of the guides: words, semicolons, that/which/what and you/your per 1,000 words.
 
-`python tests/house/style.py [PAGE…]`. Code, addresses and what `make generate` writes into a page (tables of fields) do not count.
+`python tests/house/style.py [PAGE…]`. Code, addresses and tables of fields that `make generate` writes do not count.
 """
 
 import re
@@ -14,7 +14,10 @@ GUIDES: Final = [
     *("report", "install", "troubleshooting", "frameworks", "hangs", "diff", "whatif", "perfetto", "notebook"),
     *("telemetry", "policy", "injection", "webui", "faq", "gitops", "alerts"),
 ]
-_CODE: Final = re.compile(r"<!--[^>]*: begin -->.*?<!--[^>]*: end -->|```.*?```|`[^`\n]*`|\]\([^)]*\)|^ {4,}[^\n]*$|<!--.*?-->", re.DOTALL | re.MULTILINE)
+_CODE: Final = re.compile(
+    r"<!--[^>]*: begin -->.*?<!--[^>]*: end -->|```.*?```|`[^`\n]*`|\]\([^)]*\)|^ {4,}[^\n]*$|<!--.*?-->",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 class Style(NamedTuple):
