@@ -60,11 +60,12 @@ CONTROLS: Final = (
     ("checkbox", r"as a table", "test_the_heat_map_is_a_table_when_asked"),
     ("checkbox", r"only those", "test_kernels_are_searched_and_only_outliers_shown"),
     ("checkbox", r"Only the longest", "test_only_the_longest_are_drawn_when_asked"),
-    ("checkbox", r"shapes of tensors|Python stacks|time by module",
+    ("checkbox", r"shapes of tensors|Python stacks|time by module|power and clocks of devices",
      "test_each_field_of_a_capture_is_in_its_yaml"),
     ("combobox", r"Theme", "test_the_theme_is_chosen_and_kept"),
     ("combobox", r"Order of ranks|Measure", "test_the_address_of_a_report_keeps_its_view"),
     ("combobox", r"Found by|Kind|Unit of the length", "test_each_field_of_a_capture_is_in_its_yaml"),
+    ("combobox", r"Running job", "test_the_form_picks_from_running_jobs"),
     ("combobox", r"Ranks", "test_ranks_unfold_and_fold_and_the_late_and_the_median_stand_together"),
     ("combobox", r"Compare the launches of a kernel", "test_a_slow_stream_of_a_kernel_stands_out"),
     ("button", r"Launches of .*", "test_a_slow_stream_of_a_kernel_stands_out"),
@@ -96,6 +97,7 @@ FIELDS: Final = (
     ("shapes of tensors", None, "Shapes"),
     ("Python stacks", None, "Stacks"),
     ("time by module", None, "ModuleTree"),
+    ("power and clocks of devices", None, "DeviceMetrics"),
 )
 _LINE: Final = re.compile(
     r"^\s*- '?(button|link|textbox|searchbox|combobox|checkbox|slider|radio|tab|switch|spinbutton|menuitem|application"

@@ -11,7 +11,7 @@ import { Empty } from "@/parts/States";
 import { plural } from "@/units/quantities";
 import { sentenceCase } from "@/units/text";
 import { fleetColumns } from "./columns";
-import { JobsOfTheDay } from "./JobsOfTheDay";
+import { JobsOfTheDay, NeverCaptured } from "./JobsOfTheDay";
 import type { FleetSearch } from "./search";
 
 const DEFAULT_SORT = "-last";
@@ -35,6 +35,7 @@ export function FleetPage() {
       <header className="page-head">
         <h1>Fleet</h1>
         {first && <p className="quiet">{plural(first.total, "workload")}</p>}
+        <NeverCaptured />
         <div className="tools">
           <SearchBox label="Search workloads" value={search.text ?? ""} onChange={onText} />
         </div>

@@ -8,6 +8,7 @@ import { Sparkline } from "@/charts/Sparkline";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
+import { CaptureLink } from "@/requests/CaptureLink";
 import { formatDate } from "@/units/dates";
 import { formatDuration, threeDigits } from "@/units/durations";
 import { formatPower, plural } from "@/units/quantities";
@@ -69,4 +70,13 @@ const COLUMNS: Column<JobOfDay>[] = [
       );
     },
   },
+  { id: "capture", header: "", width: "84px", cell: ({ namespace, kind, name, running }) => running && <CaptureLink namespace={namespace} kind={kind} name={name} small /> },
 ];
+
+/** Leads to the jobs that run and were never captured, where there are any. */
+export function NeverCaptured() {
+  const { data } = useQuery(jobsQuery);
+  const count = data?.items.filter(({ running, captured }) => running && !captured).length ?? 0;
+  if (count === 0) return null;
+  return <a href="#jobs">{plural(count, "running job")} never captured</a>;
+}

@@ -3,6 +3,7 @@ import { ALONE } from "@/api/alone";
 import { path } from "@/api/client";
 import type { ReportPage } from "@/api/models";
 import { Name } from "@/parts/Name";
+import { CaptureLink } from "@/requests/CaptureLink";
 import { formatDate } from "@/units/dates";
 import { formatDuration } from "@/units/durations";
 import { formatPower, plural } from "@/units/quantities";
@@ -37,6 +38,12 @@ function CompareLink({ namespace, uid, target }: { namespace: string; uid: strin
       Compare
     </Link>
   );
+}
+
+/** To another capture of the job, or by the same labels. */
+function CaptureAgain({ namespace, uid, target }: { namespace: string; uid: string; target: string }) {
+  const job = readJob(target);
+  return <CaptureLink namespace={namespace} kind={job?.kind ?? ""} name={job?.name ?? target} last={uid} />;
 }
 
 function Crumbs({ namespace, target }: { namespace: string; target: string | undefined }) {
@@ -90,6 +97,7 @@ export function ReportHead({ report }: { report: ReportPage }) {
           <Link to="/requests/$namespace/$uid" params={{ namespace, uid }} className="button">
             Request
           </Link>
+          {request && <CaptureAgain namespace={namespace} uid={uid} target={request.target} />}
           <CompareLink namespace={namespace} uid={uid} target={request?.target} />
           <a className="button" title="the whole report as one file" download href={`${path("reports", namespace, uid, "files")}/report.html`}>
             report.html

@@ -1,13 +1,45 @@
+import type { JobOfDay } from "@/api/models";
+import { middleCut, visibleText } from "@/units/text";
 import { type CaptureForm, COLLECT, KINDS } from "./captureForm";
 
 /** The fields that most captures need; the YAML holds the others. */
-export function CaptureFields({ form, onChange }: { form: CaptureForm; onChange: (form: CaptureForm) => void }) {
+interface Props {
+  form: CaptureForm;
+  namespace: string;
+  running: readonly JobOfDay[];
+  onChange: (form: CaptureForm) => void;
+  onPick: (job: JobOfDay) => void;
+}
+
+const keyOf = ({ namespace, kind, name }: Pick<JobOfDay, "namespace" | "kind" | "name">) => `${namespace}/${kind}/${name}`;
+
+export function CaptureFields({ form, namespace, running, onChange, onPick }: Props) {
+  const offered = running.filter(({ kind }) => kind in KINDS);
+  const kinds = form.kind in KINDS ? Object.keys(KINDS) : [form.kind, ...Object.keys(KINDS)];
+  const picked = offered.find((one) => form.target === "workload" && keyOf(one) === keyOf({ ...form, namespace }));
   const set = (changes: Partial<CaptureForm>) => onChange({ ...form, ...changes });
   const collect = (value: string, on: boolean) => set({ collect: COLLECT.map(([one]) => one).filter((one) => (one === value ? on : form.collect.includes(one))) });
   return (
     <div className="capture-fields">
       <fieldset>
         <legend>Which job</legend>
+        {offered.length > 0 && (
+          <select
+            aria-label="Running job"
+            value={picked ? keyOf(picked) : ""}
+            onChange={(event) => {
+              const job = offered.find((one) => keyOf(one) === event.target.value);
+              if (job) onPick(job);
+            }}
+          >
+            <option value="">one that runs …</option>
+            {offered.map((job) => (
+              <option key={keyOf(job)} value={keyOf(job)}>
+                {`${middleCut(visibleText(job.name), 40)} (${middleCut(visibleText(job.namespace), 24)})${job.captured ? "" : ", never captured"}`}
+              </option>
+            ))}
+          </select>
+        )}
         <select aria-label="Found by" value={form.target} onChange={(event) => set({ target: event.target.value as CaptureForm["target"] })}>
           <option value="workload">by name</option>
           <option value="labels">by labels</option>
@@ -15,7 +47,7 @@ export function CaptureFields({ form, onChange }: { form: CaptureForm; onChange:
         {form.target === "workload" ? (
           <>
             <select aria-label="Kind" value={form.kind} onChange={(event) => set({ kind: event.target.value })}>
-              {Object.keys(KINDS).map((kind) => (
+              {kinds.map((kind) => (
                 <option key={kind}>{kind}</option>
               ))}
             </select>
@@ -47,8 +79,8 @@ export function CaptureFields({ form, onChange }: { form: CaptureForm; onChange:
       </fieldset>
       <fieldset>
         <legend>What else to record, at a cost to the job</legend>
-        {COLLECT.map(([value, meaning]) => (
-          <label key={value}>
+        {COLLECT.map(([value, meaning, shown]) => (
+          <label key={value} title={`Shown in ${shown}`}>
             <input type="checkbox" checked={form.collect.includes(value)} onChange={(event) => collect(value, event.target.checked)} /> {meaning}
           </label>
         ))}

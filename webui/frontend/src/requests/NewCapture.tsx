@@ -5,21 +5,23 @@ import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { postJson } from "@/api/client";
 import type { CaptureAnswer, CaptureCheck } from "@/api/models";
-import { requestQuery, whoamiQuery } from "@/api/queries";
+import { jobsQuery, requestQuery, whoamiQuery } from "@/api/queries";
 import { CopyButton } from "@/parts/CopyButton";
 import { Failed, Loading } from "@/parts/States";
 import { capital } from "@/units/text";
 import { CaptureFields } from "./CaptureFields";
-import { EMPTY_FORM, writeCommand, writeYaml } from "./captureForm";
+import { fillForm, writeCommand, writeYaml } from "./captureForm";
 
 interface Props {
   /** NAMESPACE/UID of the request that is asked for again. */
   repeat: string | undefined;
+  /** NAMESPACE/KIND/NAME of the job that the form begins with. */
+  job: string | undefined;
   mayCapture: boolean;
   onClose: () => void;
 }
 
-export function NewCapture({ repeat, mayCapture, onClose }: Props) {
+export function NewCapture({ repeat, job, mayCapture, onClose }: Props) {
   const [namespace = "", uid = ""] = repeat?.split("/") ?? [];
   const before = useQuery({ ...requestQuery(namespace, uid), enabled: Boolean(uid) });
   return (
@@ -35,18 +37,28 @@ export function NewCapture({ repeat, mayCapture, onClose }: Props) {
       {uid && !before.data ? (
         before.error ? <Failed error={before.error} /> : <Loading what="the request" />
       ) : (
-        <Form start={before.data?.yaml || undefined} namespace={namespace} mayCapture={mayCapture} />
+        <Form key={repeat ?? job ?? ""} start={before.data?.yaml || undefined} repeated={namespace} job={job} mayCapture={mayCapture} />
       )}
     </section>
   );
 }
 
-function Form({ start, namespace, mayCapture }: { start: string | undefined; namespace: string; mayCapture: boolean }) {
-  const [form, setForm] = useState(EMPTY_FORM);
+interface FormProps {
+  /** The YAML to begin with, and the namespace of its request. */
+  start: string | undefined;
+  repeated: string;
+  job: string | undefined;
+  mayCapture: boolean;
+}
+
+function Form({ start, repeated, job, mayCapture }: FormProps) {
+  const filled = fillForm(job);
+  const [form, setForm] = useState(filled.form);
   // What a person wrote stands until the form changes again.
   const [written, setWritten] = useState(start);
-  const [into, setInto] = useState(namespace);
+  const [into, setInto] = useState(repeated || filled.namespace);
   const yaml = written ?? writeYaml(form);
+  const running = useQuery(jobsQuery).data?.items.filter((one) => one.running) ?? [];
   const isLocal = useQuery(whoamiQuery).data?.mode === "local";
   const command = writeCommand(into, isLocal);
   const navigate = useNavigate();
@@ -76,6 +88,14 @@ function Form({ start, namespace, mayCapture }: { start: string | undefined; nam
       {start === undefined && (
         <CaptureFields
           form={form}
+          namespace={into}
+          running={running}
+          onPick={({ namespace, kind, name }) => {
+            setForm({ ...form, target: "workload", kind, name });
+            setInto(namespace);
+            setWritten(undefined);
+            changed();
+          }}
           onChange={(next) => {
             setForm(next);
             setWritten(undefined);

@@ -21,7 +21,7 @@ const DEFAULT_SORT = "-submitted";
 export function RequestsPage() {
   const search = useSearch({ from: "/requests" });
   const navigate = useNavigate({ from: "/requests" });
-  const { capture, repeat, ...filters } = search;
+  const { capture, repeat, job, ...filters } = search;
   const query = useInfiniteQuery(requestsQuery({ ...filters, sort: search.sort ?? DEFAULT_SORT }));
   const mayCapture = useQuery(whoamiQuery).data?.may_capture ?? false;
   const change = useCallback(
@@ -39,12 +39,12 @@ export function RequestsPage() {
         {first && <p className="quiet">{plural(first.total, "request")}</p>}
         <div className="tools">
           <SearchBox label="Search requests" value={search.text ?? ""} onChange={onText} />
-          <button type="button" onClick={() => change({ capture: capture ? undefined : "new", repeat: undefined })} aria-expanded={capture === "new"}>
+          <button type="button" onClick={() => change({ capture: capture ? undefined : "new", repeat: undefined, job: undefined })} aria-expanded={capture === "new"}>
             New capture
           </button>
         </div>
       </header>
-      {capture === "new" && <NewCapture repeat={repeat} mayCapture={mayCapture} onClose={() => change({ capture: undefined, repeat: undefined })} />}
+      {capture === "new" && <NewCapture repeat={repeat} job={job} mayCapture={mayCapture} onClose={() => change({ capture: undefined, repeat: undefined, job: undefined })} />}
       <FilteredList<Request, Page>
         query={query}
         row="request"

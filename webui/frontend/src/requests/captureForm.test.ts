@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type CaptureForm, EMPTY_FORM, writeCommand, writeYaml } from "./captureForm";
+import { type CaptureForm, EMPTY_FORM, fillForm, writeCommand, writeYaml } from "./captureForm";
 
 const spec = (changes: Partial<CaptureForm>) => writeYaml({ ...EMPTY_FORM, name: "llama", ...changes }).split("spec:\n")[1];
 
@@ -11,6 +11,7 @@ describe("the form's YAML", () => {
     );
   });
   test.each<[Partial<CaptureForm>, string]>([
+    [{ kind: "Unheard" }, 'apiVersion: ""\n      kind: Unheard'],
     [{ kind: "PyTorchJob" }, "apiVersion: kubeflow.org/v1\n      kind: PyTorchJob"],
     [{ target: "labels", labels: "team=vision, stage=on" }, 'matchLabels:\n        team: vision\n        stage: "on"'],
     [{ target: "labels", labels: " " }, "matchLabels: {}"],
@@ -23,6 +24,14 @@ describe("the form's YAML", () => {
     [{ length: "five" }, "iterations: five"],
   ])("%j", (changes, part) => {
     expect(spec(changes)).toContain(part);
+  });
+  test.each([
+    ["team-a/PyTorchJob/llama", "team-a", "PyTorchJob", "llama"],
+    ["team-a/Job", "", "Job", ""],
+    [undefined, "", "Job", ""],
+  ])("%s fills it", (job, namespace, kind, name) => {
+    const filled = fillForm(job);
+    expect([filled.namespace, filled.form.kind, filled.form.name]).toEqual([namespace, kind, name]);
   });
   test("goes to kubectl", () => {
     expect(writeCommand("team-a", false)).toBe("kubectl create -n team-a -f capture.yaml");

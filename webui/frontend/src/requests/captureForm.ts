@@ -37,17 +37,25 @@ export const KINDS: Record<string, string> = {
   Deployment: "apps/v1",
 };
 
-export const COLLECT: readonly (readonly [value: string, meaning: string])[] = [
-  ["Shapes", "shapes of tensors"],
-  ["Stacks", "Python stacks"],
-  ["ModuleTree", "time by module"],
+/** Each with the part of a report that shows it: what no page shows is not offered. */
+export const COLLECT: readonly (readonly [value: string, meaning: string, shown: string])[] = [
+  ["Shapes", "shapes of tensors", "What if, and the timeline's events"],
+  ["Stacks", "Python stacks", "the timeline's events"],
+  ["ModuleTree", "time by module", "Modules"],
+  ["DeviceMetrics", "power and clocks of devices", "Samples, and the timeline"],
 ];
+
+/** The form of a capture of this job, NAMESPACE/KIND/NAME, and its namespace. */
+export function fillForm(job: string | undefined): { form: CaptureForm; namespace: string } {
+  const [namespace = "", kind = "", ...name] = job?.split("/") ?? [];
+  return name.length > 0 ? { form: { ...EMPTY_FORM, kind, name: name.join("/") }, namespace } : { form: EMPTY_FORM, namespace: "" };
+}
 
 /** The request as YAML. What is empty is left empty, so that the check names the field. */
 export function writeYaml(form: CaptureForm): string {
   const lines = ["apiVersion: fleetprof.io/v1alpha1", "kind: ProfileRequest", "metadata:", "  generateName: capture-", "spec:", "  target:"];
   if (form.target === "workload") {
-    const version = KINDS[form.kind] ?? "batch/v1";
+    const version = scalar(KINDS[form.kind] ?? "");
     lines.push("    workload:", `      apiVersion: ${version}`, `      kind: ${form.kind}`, `      name: ${scalar(form.name)}`);
   } else {
     lines.push("    selector:", "      matchLabels:");

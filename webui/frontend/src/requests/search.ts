@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { choice, sort, text } from "@/api/search_state";
 
-const list = v.object({ text, cluster: text, namespace: text, state: text, host: text, sort, capture: choice(["new"]), repeat: text });
+const list = v.object({ text, cluster: text, namespace: text, state: text, host: text, sort, capture: choice(["new"]), repeat: text, job: text });
 export type RequestsSearch = v.InferOutput<typeof list>;
 export const readRequestsSearch = (search: Record<string, unknown>): RequestsSearch => v.parse(list, search);
 

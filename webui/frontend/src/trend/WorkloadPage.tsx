@@ -10,6 +10,7 @@ import { ShareBar } from "@/charts/ShareBar";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Name } from "@/parts/Name";
 import { Empty, Loaded } from "@/parts/States";
+import { CaptureLink } from "@/requests/CaptureLink";
 import { StateMark } from "@/requests/StateMark";
 import { formatDate } from "@/units/dates";
 import { formatDuration } from "@/units/durations";
@@ -36,6 +37,9 @@ export function WorkloadPage() {
           <Name text={kind === "-" ? "kind not known" : kind} most={40} />
           {captures.length > 0 && ` · ${plural(captures.length, "capture")}${query.hasNextPage ? " and more" : ""}`}
         </p>
+        <div className="tools">
+          <CaptureLink namespace={namespace} kind={kind} name={name} last={captures[0]?.uid} />
+        </div>
       </header>
       <Loaded query={{ ...query, data: first }} what="the captures" rows={8}>
         {() =>
