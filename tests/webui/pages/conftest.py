@@ -148,6 +148,8 @@ def shown(analysed: MemoryStore) -> MemoryStore:
     store.put(keys.policies_key("team-a"), json.dumps({"version": 1, "policies": [POLICY, ACTED]}).encode())
     put_stacks(store, "team-a", "hung", hang(64, 7), at=300)
     put_capture(store, "team-c", "loop", "gpu_loop", at=400, name="loop")
+    put_capture(store, "team-c", "nodes", "gpu_slow_rank", at=350, name="on-nodes")
+    put_report(store, "team-c", "nodes", add_samples(read_report(store.get(keys.report_key("team-c", "nodes")))))
     put_capture(store, "team-c", "waits", "four_ranks", at=450, name="waits")
     for uid in ("loop", "waits"):
         of_loop = read_report(store.get(keys.report_key("team-c", uid)))

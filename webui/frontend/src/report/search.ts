@@ -27,6 +27,9 @@ const timeline = v.object({
  */
 export const readTimelineSearch = (search: Record<string, unknown>) => v.parse(timeline, search);
 
+/** Characters of a name that an address looks for in the timeline. */
+export const SOUGHT = 100;
+
 /** What every section of a report needs: which report, what its address says, and how to change that. */
 export interface ReportView {
   namespace: string;

@@ -49,7 +49,8 @@ export function RequestsPage() {
         query={query}
         row="request"
         label="Requests"
-        facets={({ facets }) => [
+        facets={({ facets, total }) => [
+          { id: "host", name: "Host", values: search.host ? [{ value: search.host, count: total }] : [], chosen: search.host },
           { id: "state", name: "State", values: facets.state, chosen: search.state },
           { id: "cluster", name: "Cluster", values: facets.cluster, chosen: search.cluster },
           { id: "namespace", name: "Namespace", values: facets.namespace, chosen: search.namespace },

@@ -14,7 +14,7 @@ import { formatDuration } from "@/units/durations";
 import { formatMeasure, plural } from "@/units/quantities";
 import { measureName } from "@/units/text";
 import { type Column, DataTable } from "@/parts/DataTable";
-import { Name } from "@/parts/Name";
+import { HostLink } from "@/parts/HostLink";
 import { sortRows } from "@/parts/sorting";
 import { orderRows, rankName, type RankRow, rankRows } from "./rankRows";
 import type { ReportSearch, ReportView } from "../search";
@@ -111,7 +111,7 @@ function BarList({ rows, late, selected, onSelect }: { rows: readonly RankRow[];
                   </button>
                   <span className="bar-host quiet">
                     {row.rank !== null && late.includes(row.rank) && <strong className="bad">▲ late </strong>}
-                    <Name text={row.host} most={14} />
+                    {row.host && <HostLink host={row.host} most={14} />}
                   </span>
                   <StackedRow parts={row.parts} longest={longest} width={bar} height={16} />
                   <span className="bar-value">{formatDuration(row.span)}</span>
@@ -130,7 +130,7 @@ function MeasureTable({ columns, rows, view }: { columns: RankSlice; rows: reado
   const value = (row: RankRow, id: string) => (id === "rank" ? row.rank : id === "host" ? row.host : columns.measures[id]?.[row.index]);
   const shown: Column<RankRow>[] = [
     { id: "rank", header: "Rank", width: "64px", numeric: true, sortable: true, cell: (row) => rankName(row.rank) },
-    { id: "host", header: "Host", width: "120px", sortable: true, cell: (row) => <Name text={row.host || "–"} most={16} /> },
+    { id: "host", header: "Host", width: "120px", sortable: true, cell: (row) => <HostLink host={row.host} most={16} /> },
     ...names.map((name) => ({
       id: name,
       header: measureName(name),

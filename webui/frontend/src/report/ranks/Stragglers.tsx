@@ -4,6 +4,7 @@ import type { Straggler, StragglerSlice } from "@/api/models";
 import { sliceQuery } from "@/api/queries";
 import { ShareBar } from "@/charts/ShareBar";
 import { type Column, DataTable } from "@/parts/DataTable";
+import { HostLink } from "@/parts/HostLink";
 import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
 import { Loaded } from "@/parts/States";
@@ -95,7 +96,7 @@ function columns(most: number): Column<Straggler & { named: boolean }>[] {
           {row.host && (
             <span className="quiet">
               {" "}
-              on <Name text={row.host} most={30} />
+              on <HostLink host={row.host} most={30} />
             </span>
           )}
         </span>

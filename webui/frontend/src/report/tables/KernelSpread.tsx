@@ -11,10 +11,9 @@ import { Loaded } from "@/parts/States";
 import { formatDuration } from "@/units/durations";
 import { formatCount, plural } from "@/units/quantities";
 import { formatDeviations, isFar, type Sides } from "./kernelOutliers";
-import type { ReportView } from "../search";
+import { type ReportView, SOUGHT } from "../search";
 
 /** Characters of a name that are searched: the report cuts long names behind them. */
-const SOUGHT = 100;
 
 interface Props {
   view: ReportView;

@@ -1,5 +1,6 @@
 // How each rank's host launched its work, and which operators launch most.
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { LaunchSlice, OperatorLaunches, RankLaunches } from "@/api/models";
 import { sliceQuery } from "@/api/queries";
@@ -12,10 +13,10 @@ import { sortRows } from "@/parts/sorting";
 import { formatDuration } from "@/units/durations";
 import { formatCount } from "@/units/quantities";
 import { rankName } from "../ranks/rankRows";
-import type { ReportView } from "../search";
+import { type ReportView, SOUGHT } from "../search";
 import type { SectionProps } from "../sections";
 
-export function LaunchesSection({ view }: SectionProps) {
+export function LaunchesSection({ report, view }: SectionProps) {
   const query = useQuery(sliceQuery(view.namespace, view.uid, "launches"));
   return (
     <Section id="launches" title="Launches" note="how the host launched device work" lazyHeight={300}>
@@ -26,7 +27,7 @@ export function LaunchesSection({ view }: SectionProps) {
               <p>CPU-only ranks launch nothing.</p>
             </Empty>
           ) : (
-            <Body page={page} view={view} />
+            <Body page={page} view={view} hasTimeline={report.has_timeline} />
           )
         }
       </Loaded>
@@ -38,7 +39,7 @@ type Launches = RankLaunches["launches"];
 type TimeField = "call_p50_ns" | "call_p99_ns" | "delay_p50_ns" | "delay_p99_ns" | "full_queue_ns";
 type SavingField = "graph_saving_ns" | "maximum_shift_ns";
 
-function Body({ page, view }: { page: LaunchSlice; view: ReportView }) {
+function Body({ page, view, hasTimeline }: { page: LaunchSlice; view: ReportView; hasTimeline: boolean }) {
   const [sort, setSort] = useState("rank");
   const time = (id: TimeField, header: string, explanation: string): Column<RankLaunches> => ({
     id,
@@ -90,16 +91,16 @@ function Body({ page, view }: { page: LaunchSlice; view: ReportView }) {
         isSelected={(row) => row.rank !== null && row.rank === view.search.rank}
         onSelect={(row) => view.change({ rank: row.rank ?? undefined })}
       />
-      {page.operators.length > 0 && <Operators rows={page.operators} />}
+      {page.operators.length > 0 && <Operators rows={page.operators} view={view} hasTimeline={hasTimeline} />}
     </>
   );
 }
 
-function Operators({ rows }: { rows: readonly OperatorLaunches[] }) {
+function Operators({ rows, view, hasTimeline }: { rows: readonly OperatorLaunches[]; view: ReportView; hasTimeline: boolean }) {
   const [sort, setSort] = useState("-own_device_ns");
   const count = (id: "calls" | "own_launches" | "launches", header: string): Column<OperatorLaunches> => ({ id, header, width: "126px", numeric: true, sortable: true, cell: (row) => formatCount(row[id]) });
   const shown: Column<OperatorLaunches>[] = [
-    { id: "name", header: "Operator", sortable: true, cell: (row) => (row.name === "(none)" ? "outside any operator" : <Name text={row.name} most={80} code />) },
+    { id: "name", header: "Operator", sortable: true, cell: ({ name }) => (name === "(none)" ? "outside any operator" : hasTimeline ? <Place name={name} view={view} /> : <Name text={name} most={80} code />) },
     count("calls", "Calls"),
     count("own_launches", "Own launches"),
     { id: "own_device_ns", header: "Own device time", width: "156px", numeric: true, sortable: true, cell: (row) => formatDuration(row.own_device_ns) },
@@ -111,5 +112,14 @@ function Operators({ rows }: { rows: readonly OperatorLaunches[] }) {
       <h3>Operators that launch</h3>
       <DataTable<OperatorLaunches> label="Operators that launch" columns={shown} rows={sortRows(rows, sort, (row, id) => row[id as keyof OperatorLaunches])} rowKey={(row) => row.name} sort={sort} onSort={setSort} mostHeight={360} minWidth={800} />
     </>
+  );
+}
+
+/** Leads to an example in the timeline, whose drawer says what it launches. */
+function Place({ name, view: { namespace, uid } }: { name: string; view: ReportView }) {
+  return (
+    <Link to="/reports/$namespace/$uid/timeline" params={{ namespace, uid }} search={{ find: name.slice(0, SOUGHT) }} title="An example in the timeline, with what it launches">
+      <Name text={name} most={80} code />
+    </Link>
   );
 }
