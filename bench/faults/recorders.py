@@ -1,26 +1,30 @@
 """The same faults under every recorder: who is named, as other devices, drivers and versions would have recorded it.
 
-python bench/faults/recorders.py [--cases N] [--seed S] [--layouts A,B] [--recorders A,B] [--workers W]
+python bench/faults/recorders.py [--cases N] [--seed S] [--layouts A,B] [--kinds A,B] [--recorders A,B]
+    [--workers W] [--results FILE]
 
 N cases of each fault in each layout of both generators (tests/harness/traces/simulated/cases.py, foreign_layouts.py),
 each through all recorders of tests/harness/traces/recorders.py, and without one or two ranks that hold nobody up.
 Prints a line per recorder and one per kind of fault: of the faults that cost more than the floor that the report
 states, and 2 %, how many are named rightly, left open with the reason, and how many end as "nobody" or with a wrong
 rank; of the rightly named, whose cause is right, whose gain is within 3 points, and whose gain is that or said to be
-rough; and how many healthy jobs are named or left open. Then each case that is none of the first two.
+rough; and how many healthy jobs are named or left open. Then each case that is none of the first two. The kinds take
+turns, and FILE gets each case as it comes, so a run that is stopped has some of all; what it holds is not judged again.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
-from typing import TypeVar
 
+import msgspec
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +40,6 @@ from harness.traces.straggler_sections import stragglers_of_traces  # noqa: E402
 
 MISSING = {"a rank missing": 1, "two ranks missing": 2}
 
-Result = TypeVar("Result")
 KINDS = (
     "slow_gpu",
     "slow_host",
@@ -46,6 +49,8 @@ KINDS = (
     "slow_link",
     *cases.OF_GROUPS,
     "unequal_work",
+    "more_kernels",
+    "slow_copy",
     "none",
 )
 OF_FAULTS = tuple(one for one in OUTCOMES if one != "moves")
@@ -63,17 +68,27 @@ class RecordedCase:
     words: str
 
 
+@dataclass(frozen=True)
+class JudgedCase:
+    """One case with its results under all recorders; none if it does not count."""
+
+    layout: str
+    kind: str
+    seed: int
+    results: list[RecordedCase]
+
+
 def plan(layouts: list[str], kinds: list[str], count: int, seed: int) -> list[tuple[str, str, int]]:
-    """(layout, kind, seed) of each case."""
+    """(layout, kind, seed) of each case; the kinds take turns, with their layouts in an order of chance."""
     of_events = {layout: set(of) for layout, of in cases.LAYOUTS.items()}
     every = of_events | {layout: set(foreign_layouts.KINDS) for layout in foreign_layouts.LAYOUTS}
-    return [
-        (layout, kind, seed + number)
-        for layout in layouts or every
-        for kind in kinds
-        if kind in every[layout]
-        for number in range(count)
-    ]
+    source, of_kinds = np.random.default_rng(seed), []
+    for kind in kinds:
+        has = [layout for layout in layouts or every if kind in every[layout]]
+        of_kinds.append(
+            [(has[at], kind, seed + number) for number in range(count) for at in source.permutation(len(has)).tolist()]
+        )
+    return [case for turn in zip_longest(*of_kinds) for case in turn if case is not None]
 
 
 def draw(layout: str, kind: str, seed: int) -> tuple[Truth, list[Trace]]:
@@ -158,24 +173,34 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "-"
 
 
-def judge_cases(
-    description: str | None, answer: Callable[[str, str, int, list[str]], list[Result]], recorders: Iterable[str]
-) -> list[Result]:
-    """All that `answer` says of the cases that the command line asks for, under `recorders` if it names none."""
-    parser = argparse.ArgumentParser(description=description.splitlines()[0] if description else None)
+def judge_cases(jobs: list[tuple[str, str, int]], recorders: list[str], workers: int) -> Iterator[JudgedCase]:
+    """Each case with its results under the recorders, in the order of the plan."""
+    with ProcessPoolExecutor(workers) as pool:
+        for job, found in zip(jobs, pool.map(answer, *zip(*jobs, strict=True), [recorders] * len(jobs)), strict=True):
+            yield JudgedCase(*job, found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--cases", type=int, default=1, help="per layout and kind")
     parser.add_argument("--seed", type=int, default=1000)
     parser.add_argument("--layouts", default="", help="all, if none are given")
     parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--recorders", default=",".join(recorders))
+    parser.add_argument("--recorders", default=",".join([*RECORDERS, *MISSING]))
     parser.add_argument("--workers", type=int, default=2)
-    arguments = parser.parse_args()
-    chosen = [one for one in arguments.layouts.split(",") if one]
-    jobs = plan(chosen, arguments.kinds.split(","), arguments.cases, arguments.seed)
-    with ProcessPoolExecutor(arguments.workers) as pool:
-        parts = pool.map(answer, *zip(*jobs, strict=True), [arguments.recorders.split(",")] * len(jobs))
-        return [result for part in parts for result in part]
+    parser.add_argument("--results", type=Path, default=Path(os.devnull), help="a file for each case as it comes")
+    given = parser.parse_args()
+    chosen = [one for one in given.layouts.split(",") if one]
+    jobs = plan(chosen, given.kinds.split(","), given.cases, given.seed)
+    kept = given.results.read_bytes().splitlines() if given.results.exists() else []
+    found = [msgspec.json.decode(line, type=JudgedCase) for line in kept]
+    known = {(case.layout, case.kind, case.seed) for case in found}
+    with given.results.open("ab", buffering=0) as results:
+        for case in judge_cases([job for job in jobs if job not in known], given.recorders.split(","), given.workers):
+            results.write(msgspec.json.encode(case) + b"\n")
+            found.append(case)
+    print("\n".join(table([result for case in found for result in case.results])))
 
 
 if __name__ == "__main__":
-    print("\n".join(table(judge_cases(__doc__, answer, [*RECORDERS, *MISSING]))))
+    main()
