@@ -18,7 +18,7 @@ from zlib import crc32
 
 from faults.planted_truth import CASES as REAL
 from faults.recorders import MISSING, draw, record
-from faults.verdicts import Truth
+from faults.verdicts import MOVES, Truth
 from fleetprof_analyzer.assembly import report
 from fleetprof_analyzer.capture.folder import analyze_directory
 from fleetprof_analyzer.rank.communication.operations import RankOperations
@@ -33,7 +33,6 @@ ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "build" / "ablation"
 AS_IT_IS = "as it is"
 _OTHER_RECORDERS = [one for one in (*RECORDERS, *MISSING) if one != AS_IT_IS]
-_MOVES = {"moving": "unequal_work", "moving_lengths": "unequal_work", "pauses_everywhere": "garbage_collection"}
 
 
 @dataclass(frozen=True)
@@ -73,11 +72,9 @@ def generate(suite: str, layout: str, kind: str, recorder: str, seed: int) -> Ke
     else:
         case, traces, job = faults.draw(kind, seed)
         operations = faults.operations_of(job, traces)
-        truth = Truth("nobody")
+        truth = Truth("nobody", moving=MOVES.get(kind))
         if kind not in faults.NO_FAULTS:
             truth = Truth.of_fault(faults.CAUSES[kind], tuple(case.culprits), case.gain, is_told=case.identifiable)
-    if kind in _MOVES:
-        truth = Truth("moving_imbalance", causes=(_MOVES[kind],))
     return KeptCase(suite if truth.is_fault else "healthy", name, operations, {}, truth) if truth.counts else None
 
 

@@ -17,6 +17,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import msgspec
+from faults import verdicts
+from fleetprof_api.report.stragglers import Stragglers
+
 JOB = Path(__file__).with_name("planted_job.py")
 
 
@@ -128,38 +132,33 @@ def _is_crowded(report: dict[str, Any], folder: Path) -> bool:
 
 def judge(trial: Trial, report: dict[str, Any], folder: Path, job: Path = JOB) -> TrialResult:
     """The report against the truth; `folder`: the job's files, `job`: the program as it ran."""
-    truth = CASES[trial.case]
-    found = report.get("stragglers") or {"verdict": "none", "ranks": []}
-    named = tuple(one["rank"] for one in found["ranks"])
-    causes = [one["cause"] for one in found["ranks"][:1]]
-    places = [one["place"] for one in found["ranks"][:1] if one.get("place")]
-    if truth.verdict != "straggler":
+    expected = CASES[trial.case]
+    is_late = expected.verdict == "straggler"
+    found = msgspec.convert(report.get("stragglers") or {}, Stragglers)
+    judged = verdicts.judge(found, verdicts.Truth(expected.verdict, (trial.culprit,) * is_late, expected.causes))
+    first = found.ranks[0] if found.ranks else None
+    causes: list[str] = [first.cause] if first is not None else []
+    places = [(one.place.file, one.place.line, one.place.function) for one in found.ranks[:1] if one.place is not None]
+    if not is_late:
         # Nobody is to be named; what it is stands with the verdict and in the findings.
-        causes = [found["cause"]] if found.get("cause") else []
-        places = [found["place"]] if found.get("place") else []
-        for finding in report["findings"]:
-            causes.append(finding["kind"])
-            places += [finding["place"]] if finding.get("place") else []
-    right_verdict = found["verdict"] == truth.verdict
-    crowded = truth.verdict != "straggler" and bool(named) and _is_crowded(report, folder)
-    rank = right_verdict and named[:1] == ((trial.culprit,) if truth.verdict == "straggler" else ())
+        causes = [*filter(None, [found.cause]), *(finding["kind"] for finding in report["findings"])]
+        of_findings = [one["place"] for one in report["findings"] if one.get("place")]
+        places = [(one["file"], one["line"], one["function"]) for one in of_findings]
+    crowded = not is_late and first is not None and _is_crowded(report, folder)
     # Of a fault that all ranks have, the report still has to say what it is.
-    rank = rank or (crowded and bool(truth.causes))
-    place = places[0] if places else None
-    line = None
-    if truth.by_host and place is not None:
-        line = is_right_line(job, trial.case, place["file"], place["line"])
+    rank = judged.outcome == "right" or (crowded and bool(expected.causes))
+    file, number, function = places[0] if places else ("", 0, "")
     return TrialResult(
         trial=trial,
-        verdict=found["verdict"],
-        named=named,
+        verdict=found.verdict,
+        named=tuple(one.rank for one in found.ranks),
         causes=tuple(causes),
-        place="" if place is None else f"{place['file'].rpartition('/')[2]}:{place['line']} {place['function']}",
+        place=f"{file.rpartition('/')[2]}:{number} {function}" if places else "",
         rank=rank,
-        cause=rank and (not truth.causes or bool(set(truth.causes) & set(causes))),
-        line=line,
-        undecided=found["verdict"] == "undecided",
-        reason=found.get("reason", ""),
-        gain=found.get("gain", 0.0),
+        cause=rank and (not expected.causes or bool(set(expected.causes) & set(causes))),
+        line=is_right_line(job, trial.case, file, number) if expected.by_host and places else None,
+        undecided=judged.outcome == "open",
+        reason=found.reason,
+        gain=found.gain,
         is_crowded=crowded,
     )

@@ -5,11 +5,9 @@ python bench/faults/recorders.py [--cases N] [--seed S] [--layouts A,B] [--kinds
 
 N cases of each fault in each layout of both generators (tests/harness/traces/simulated/cases.py, foreign_layouts.py),
 each through all recorders of tests/harness/traces/recorders.py, and without one or two ranks that hold nobody up.
-Prints a line per recorder and one per kind of fault: of the faults that cost more than the floor that the report
-states, and 2 %, how many are named rightly, left open with the reason, and how many end as "nobody" or with a wrong
-rank; of the rightly named, whose cause is right, whose gain is within 3 points, and whose gain is that or said to be
-rough; and how many healthy jobs are named or left open. Then each case that is none of the first two. The kinds take
-turns, and FILE gets each case as it comes, so a run that is stopped has some of all; what it holds is not judged again.
+Prints a line of verdict_table.py per recorder, layout and kind, and each case that is not as it should be. The kinds
+take turns, and FILE gets each case as it comes, so a run that is stopped has some of all; what it holds is not judged
+again. `--recorders "as it is"` judges the jobs as they are drawn, more of them in less time.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -30,7 +27,8 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "bench")]
 
-from faults.verdicts import OUTCOMES, JudgedVerdict, Truth, judge  # noqa: E402
+from faults.verdict_table import head, line, sort_out  # noqa: E402
+from faults.verdicts import MOVES, JudgedVerdict, Truth, judge  # noqa: E402
 from fleetprof_analyzer.trace.trace import Trace  # noqa: E402
 from harness.traces import foreign_layouts  # noqa: E402
 from harness.traces.planted import faults  # noqa: E402
@@ -40,20 +38,8 @@ from harness.traces.straggler_sections import stragglers_of_traces  # noqa: E402
 
 MISSING = {"a rank missing": 1, "two ranks missing": 2}
 
-KINDS = (
-    "slow_gpu",
-    "slow_host",
-    "data_loader",
-    "gc",
-    "throttling",
-    "slow_link",
-    *cases.OF_GROUPS,
-    "unequal_work",
-    "more_kernels",
-    "slow_copy",
-    "none",
-)
-OF_FAULTS = tuple(one for one in OUTCOMES if one != "moves")
+HEALTHY = cases.HEALTHY
+KINDS = (*dict.fromkeys(kind for kinds in cases.LAYOUTS.values() for kind in kinds),)
 _CAUSES = cases.CAUSES | faults.CAUSES
 
 
@@ -102,7 +88,8 @@ def draw(layout: str, kind: str, seed: int) -> tuple[Truth, list[Trace]]:
     else:
         found, traces, _ = foreign_layouts.draw_foreign(layout, kind, seed)
         is_told, ranks, gain = found.identifiable, tuple(found.culprits), found.gain
-    return (Truth.of_fault(cause, ranks, gain, is_told=is_told) if cause else Truth("nobody")), traces
+    truth = Truth.of_fault(cause, ranks, gain, is_told=is_told) if cause else Truth("nobody", moving=MOVES.get(kind))
+    return truth, traces
 
 
 def record(recorder: str, truth: Truth, traces: list[Trace], seed: int) -> dict[int, Trace]:
@@ -135,42 +122,20 @@ def answer(layout: str, kind: str, seed: int, recorders: list[str]) -> list[Reco
 
 
 def table(found: list[RecordedCase]) -> list[str]:
-    """A line per recorder, one per kind of fault, and the cases that are not as they should be."""
-    shares = "".join(f"{one:>9}" for one in ("rank", "cause", "gain", "or rough"))
-    outcomes = "".join(f"{one:>8}" for one in OF_FAULTS)
-    lines = [f"{'':<30}{'faults':>7}{outcomes}{shares}{'healthy, open':>16}"]
-    for recorder in dict.fromkeys(case.recorder for case in found):
-        lines.append(_line(recorder, [case for case in found if case.recorder == recorder]))
-    lines += ["", *(_line(kind, [case for case in found if case.kind == kind]) for kind in KINDS if kind != "none")]
+    """A line per recorder, one per layout and kind of fault, and the cases that are not as they should be."""
+    lines = [head()]
+    for of in ("recorder", "layout", "kind"):
+        names = dict.fromkeys(getattr(case, of) for case in found)
+        lines += [*(_line(name, [case for case in found if getattr(case, of) == name]) for name in names), ""]
     lines += [_line("all", found), ""]
-    right = [case for case in found if case.kind != "none" and case.judged.outcome == "right"]
-    bad = [case for case in found if case.judged.outcome in ("nobody", "moves", "wrong", "crash")]
-    return [
-        *lines,
-        *(f"{case.judged.outcome}: {case.words}" for case in bad),
-        *(f"gain{', said to be rough' * case.judged.rough}: {case.words}" for case in right if not case.judged.near),
-        *(f"cause: {case.words}" for case in right if not case.judged.cause),
-        *(f"open: {case.words}" for case in found if case.judged.outcome == "open"),
-    ]
+    return [*lines, *sort_out([(case.judged, case.words, case.kind not in HEALTHY) for case in found])]
 
 
 def _line(name: str, found: list[RecordedCase]) -> str:
-    faulty, healthy = ([case for case in found if (case.kind == "none") == is_healthy] for is_healthy in (False, True))
-    counts = Counter(case.judged.outcome for case in faulty)
-    right = [case.judged for case in faulty if case.judged.outcome == "right"]
-    parts = (
-        len(right), sum(one.cause for one in right), sum(one.near for one in right),
-        sum(one.near or one.rough for one in right),
-    )  # fmt: skip
-    wholes = len(faulty) - counts["small"], len(right), len(right), len(right)
-    named, left = (sum(case.judged.outcome == one for case in healthy) for one in ("wrong", "open"))
-    outcomes = "".join(f"{counts[one]:>8}" for one in OF_FAULTS)
-    shares = "".join(f"{_share(part, whole):>9}" for part, whole in zip(parts, wholes, strict=True))
-    return f"{name:<30}{len(faulty):>7}{outcomes}{shares}{f'{named}, {left} of {len(healthy)}':>16}"
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else "-"
+    faulty, healthy = (
+        [case.judged for case in found if (case.kind in HEALTHY) == is_healthy] for is_healthy in (False, True)
+    )
+    return line(name, faulty, healthy)
 
 
 def judge_cases(jobs: list[tuple[str, str, int]], recorders: list[str], workers: int) -> Iterator[JudgedCase]:

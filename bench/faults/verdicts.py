@@ -8,13 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from fleetprof_api.report.stragglers import Stragglers
+from fleetprof_api.report.stragglers import Cause, Stragglers
 
 LEAST_GAIN = 0.02
 GAIN_OFF = 0.03
 _NAMED = ("straggler", "slow_link", "heavy_stage")
 _LEFT_OPEN = ("undecided", "not_judged")
 _OF_CAUSES = {"network": "slow_link", "stage_imbalance": "heavy_stage"}
+MOVES: dict[str, Cause] = {
+    "moving": "unequal_work", "moving_lengths": "unequal_work", "pauses_everywhere": "garbage_collection",
+}  # fmt: skip
+"""What may be said to move in generated jobs of these kinds, which have no fault."""
 
 Outcome = Literal["right", "open", "small", "nobody", "moves", "wrong", "crash"]
 """`small`: less than the floor that the report states; `moves`: a job without a fault is said to have moving work."""
@@ -23,13 +27,17 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 @dataclass(frozen=True)
 class Truth:
-    """The right answer: the verdict, the ranks of which one may come first, the cause, and what it costs."""
+    """The right answer: the verdict, the ranks of which one may come first, the cause, and what it costs.
+
+    Of a stage, and of a link of several ranks, all are to be named, and no other.
+    """
 
     verdict: str  # "nobody" of a job without a fault
     ranks: tuple[int, ...] = ()
     causes: tuple[str, ...] = ()
     gain: float | None = None  # None: not known
     counts: bool = True  # traces can tell it, and it costs enough
+    moving: Cause | None = None  # of a job without a fault: what may be said to move
 
     @staticmethod
     def of_fault(cause: str, ranks: tuple[int, ...], gain: float, *, is_told: bool) -> Truth:
@@ -40,6 +48,11 @@ class Truth:
     def is_fault(self) -> bool:
         """Tells whether somebody is to be named."""
         return self.verdict in _NAMED
+
+    @property
+    def is_whole(self) -> bool:
+        """Tells whether all of the ranks are to be named."""
+        return self.verdict == "heavy_stage" or (self.verdict == "slow_link" and len(self.ranks) > 1)
 
 
 @dataclass(frozen=True)
@@ -66,7 +79,7 @@ def judge(found: Stragglers, truth: Truth) -> JudgedVerdict:
     gain = first.gain if found.verdict == "straggler" and first is not None else found.gain
     return JudgedVerdict(
         _outcome(found, truth),
-        cause=cause in truth.causes or truth.verdict == "nobody",
+        cause=cause in (truth.causes or (truth.moving,)) or found.verdict == truth.verdict == "nobody",
         near=truth.gain is None or abs(gain - truth.gain) <= GAIN_OFF,
         rough=found.approximate,
     )
@@ -74,11 +87,20 @@ def judge(found: Stragglers, truth: Truth) -> JudgedVerdict:
 
 def _outcome(found: Stragglers, truth: Truth) -> Outcome:
     if found.verdict in _NAMED:
-        named = {one.rank for one in found.ranks[:1]} | {rank for link in found.slow_links[:1] for rank in link.ranks}
-        return "right" if truth.is_fault and named & set(truth.ranks) else "wrong"
+        return "right" if truth.is_fault and _names(found, truth) else "wrong"
     if found.verdict in _LEFT_OPEN:
         return "open"
-    if not truth.is_fault:
-        return "right" if found.verdict == truth.verdict or truth.verdict != "nobody" else "moves"
+    if found.verdict == truth.verdict:
+        return "right"
+    if truth.verdict == "nobody":
+        return "right" if found.cause == truth.moving else "moves"
     is_small = truth.gain is not None and truth.gain < max(found.smallest_gain or 0.0, LEAST_GAIN)
     return "small" if is_small else "nobody"
+
+
+def _names(found: Stragglers, truth: Truth) -> bool:
+    links = {rank for link in found.slow_links[:1] for rank in link.ranks}
+    if truth.is_whole:
+        named = links if found.verdict == "slow_link" else {one.rank for one in found.ranks}
+        return found.verdict == truth.verdict and named == set(truth.ranks)
+    return bool(({one.rank for one in found.ranks[:1]} | links) & set(truth.ranks))

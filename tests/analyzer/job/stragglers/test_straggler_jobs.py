@@ -38,7 +38,7 @@ def start(local: Local, name: str, ranks: int, *arguments: str) -> LocalJob:
 def judge(local: Local, job: LocalJob, cause: str) -> Stragglers:
     """The first verdict of up to five captures with this cause, else the last: other programs' load can hide a fault.
 
-    How often a single capture is right is what bench/planted_faults.py measures.
+    How often a single capture is right is what bench/faults/planted_faults.py measures.
     """
     found: Stragglers | None = None
     for _ in range(5):
