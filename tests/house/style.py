@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 DOCS: Final = Path(__file__).parents[2] / "docs"
 GUIDES: Final = [
     *("tutorial/slow-job", "tutorial/decide", "tutorial/fleet", "tutorial/change-it", "quickstart", "local", "kubectl"),
-    *("report", "install", "troubleshooting", "frameworks", "hangs", "diff", "whatif", "perfetto", "notebook"),
+    *("report", "install", "reasons", "frameworks", "hangs", "diff", "whatif", "perfetto", "notebook"),
     *("telemetry", "policy", "injection", "webui", "faq", "gitops", "alerts"),
 ]
 _CODE: Final = re.compile(

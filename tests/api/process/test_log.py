@@ -63,7 +63,7 @@ def test_nothing_that_a_line_holds_splits_it_or_steers_a_terminal(message: str) 
 def test_the_keys_are_documented() -> None:
     with about(**CAPTURE):
         keys = list(line_of("failed", error=True, process_id=1))
-    page = (ROOT / "docs/troubleshooting.md").read_text().partition("## The logs")[2].partition("\n## ")[0]
+    page = (ROOT / "docs/reasons.md").read_text().partition("## The logs")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == keys
 
 
