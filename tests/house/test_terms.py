@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 from harness.repository import ROOT, source_files
+from house.style import strip_code
 
 GLOSSARY: Final = (ROOT / "docs/glossary.md").read_text()
 TABLE: Final = GLOSSARY.split("## One name for each thing")[1].split("\n## ")[0]
@@ -24,14 +25,12 @@ PAGES: Final = [
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name not in RECORDS),
 ]
 SHOWN: Final = ("analyzer/", "cli/", "webui/fleetprof_webui/", "notebook/", "operator/fleetprof_operator/", "sidecar/")
-CODE: Final = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|^ {4,}[^\n]*$|<!--.*?-->", re.DOTALL | re.MULTILINE)
-
 NAMES: Final = re.compile(r"\w+\.\w[\w.]*")  # of a report's fields
 
 
 def find_banned(text: str) -> list[str]:
     """The banned words in a page's sentences, code and addresses aside."""
-    return PATTERN.findall(NAMES.sub("", CODE.sub("", text)))
+    return PATTERN.findall(NAMES.sub("", strip_code(text)))
 
 
 def shown_texts(source: str) -> Iterator[tuple[int, str]]:
@@ -62,7 +61,17 @@ def test_so_has_what_commands_reports_and_messages_say() -> None:
         for path in source_files()
         if path.startswith(SHOWN)
         for line, text in shown_texts((ROOT / path).read_text())
-        for match in PATTERN.findall(NAMES.sub("", CODE.sub("", text)))
+        for match in find_banned(text)
+    ]
+    assert found == [], "the glossary has the word"
+
+
+def test_so_has_the_chart() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {match}"
+        for path in sorted((ROOT / "charts/fleetprof").rglob("*.*"))
+        if path.suffix in (".yaml", ".tpl", ".txt", ".md")
+        for match in PATTERN.findall(NAMES.sub("", path.read_text()))
     ]
     assert found == [], "the glossary has the word"
 
