@@ -12,8 +12,9 @@ from fleetprof_analyzer.whatif.batch_sizes import sized_capture
 
 @dataclass(frozen=True, slots=True)
 class CapturedRun:
-    """One capture of a workload: its iterations, ranks, samples of a rank's iteration, and whom the others waited for.
+    """One capture of a workload: its iterations, its job's ranks and samples, and whom the others waited for.
 
+    `ranks` are those of the job, also where fewer were captured; `samples` of an iteration, over all of them.
     `stragglers` is None where nobody could judge.
     """
 
@@ -30,7 +31,9 @@ def describe_run(report: Report) -> CapturedRun:
     found = report.stragglers
     judged = found is not None and found.verdict in ("nobody", "straggler")
     late = tuple(one.rank for one in found.ranks) if found is not None and judged else None
-    return CapturedRun(sized_capture(report, samples or 0.0).iteration_ns, len(report.ranks), samples, late)
+    world = max((rank.world_size for rank in report.ranks if rank.world_size is not None), default=0)
+    iteration_ns = sized_capture(report, samples or 0.0).iteration_ns
+    return CapturedRun(iteration_ns, max(world, len(report.ranks)), samples, late)
 
 
 def find_settings(before: CapturedRun, after: CapturedRun) -> list[str]:
@@ -38,8 +41,13 @@ def find_settings(before: CapturedRun, after: CapturedRun) -> list[str]:
     settings = []
     if before.ranks != after.ranks:
         settings.append([f"ranks={after.ranks}"])
-    if before.samples != after.samples:
-        settings.append([f"batch_size={after.samples:g}"] if before.samples and after.samples else [])
+    if _samples_of_one(before) != _samples_of_one(after):
+        settings.append([f"batch_size={after.samples:.0f}"] if before.samples and after.samples else [])
     if before.stragglers and after.stragglers is not None and not {*before.stragglers} & {*after.stragglers}:
         settings.append([f"without-straggler={rank}" for rank in before.stragglers])
     return settings[0] if len(settings) == 1 else []
+
+
+def _samples_of_one(run: CapturedRun) -> float | None:
+    """The samples of one rank: what stays with more ranks or fewer."""
+    return run.samples / run.ranks if run.samples else None
