@@ -61,7 +61,7 @@ from fleetprof_analyzer.rank.window.clocks import find_misfit
 from fleetprof_analyzer.rank.window.pauses import find_pauses
 from fleetprof_analyzer.rank.window.strays import leave_out_strays
 from fleetprof_analyzer.rank.window.window import find_window, list_unrecorded
-from fleetprof_analyzer.trace.problems import Problems
+from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_analyzer.trace.trace import Trace
 
 _LOST: Final = "a fault of the analyzer lost them"
@@ -117,14 +117,18 @@ def summarise(
 
     `show` is called last, where the trace holds something.
     """
-    if len(trace.rows) == 0:
-        return RankSummary(
-            source=trace.source, rank_number=rank_number, problems=problems.entries(trace.source, rank_number)
-        )
     trace = replace(trace, kernel_classes=terms.kernel_classes)
     sections = Sections(trace.source, problems)
     find = sections.find
     trace, marked = find(RankSection.MODULES, lambda: part_marked(trace)).otherwise((trace, None))
+    if len(trace.rows) == 0:
+        if marked is not None:
+            problems.add(
+                ProblemKind.NO_EVENTS, "it holds the iteration that marks modules alone, which is not measured"
+            )
+        return RankSummary(
+            source=trace.source, rank_number=rank_number, problems=problems.entries(trace.source, rank_number)
+        )
     trace = find(RankSection.WINDOW, lambda: leave_out_strays(trace, problems)).otherwise(trace)
     has_device = bool(trace.rows.on_device.any())
     calls = find(RankSection.CALLS, lambda: find_calls(trace))

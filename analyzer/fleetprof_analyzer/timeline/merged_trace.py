@@ -6,7 +6,9 @@ input gives the same bytes.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import IO, Any, Final
 
 from fleetprof_api import __version__
@@ -22,6 +24,7 @@ from fleetprof_analyzer.timeline.events.clocks import Clocks, tie_clocks
 from fleetprof_analyzer.timeline.events.copies import Cut, Rewriter
 from fleetprof_analyzer.timeline.events.facts import TraceFacts, find_facts
 from fleetprof_analyzer.timeline.events.marks import Span
+from fleetprof_analyzer.timeline.events.module_marks import choose_module, find_longest
 from fleetprof_analyzer.timeline.events.numbering import ArrowIds, Numbers, TimelinePlaces
 from fleetprof_analyzer.timeline.events.verdict_marks import mark_findings, mark_straggler
 from fleetprof_analyzer.timeline.events.waits import CollectiveWaits
@@ -34,6 +37,7 @@ Open = Callable[[], IO[bytes]]
 Write = Callable[[bytes], object]
 _PER_RANK: Final = 100  # places in Perfetto's order of processes
 _MOST_NAME: Final = 80
+_MOST_NAMES: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,8 @@ def write_merged_trace(
     entries = choose_traces(report, wanted.ranks, traces)
     iterations = find_iterations(wanted.window, entries, report.ranks)
     clocks = tie_clocks(operations, entries, report.ranks)
-    places = place_ranks(wanted.window, iterations, entries, clocks)
+    modules = _find_modules(wanted.window, entries, traces) if wanted.window.kind == "module" else {}
+    places = place_ranks(wanted.window, iterations, entries, clocks, modules)
     waits = CollectiveWaits(clocks.matched)
     facts: dict[str, TraceFacts] = {}
     placed = {place.entry.source for place in places}
@@ -97,10 +102,29 @@ def write_merged_trace(
     places = [place for place in places if place.entry.source in facts]
     if not places:
         raise NoSuchPart("; ".join(left_out))
-    if iterations is not None:
+    if iterations is not None or modules:
         places = extend(places, {source: one.end_ns for source, one in facts.items()})
     made = _Writer(report, clocks, places, facts, describe(wanted.window, iterations), write).run(traces)
     return replace(made, left_out=left_out)
+
+
+def _find_modules(window: CutWindow, entries: Sequence[Rank], traces: Mapping[str, Open]) -> dict[str, Span]:
+    """The part of each trace in which the module runs, by source. Raises NoSuchPart with the modules that there are."""
+    found: dict[str, Span] = {}
+    names: dict[str, None] = {}
+    for entry in entries:
+        with suppress(LimitExceeded), traces[entry.source]() as file:
+            spans = find_longest(read_trace(file, entry.source, Problems()), backward=window.backward)
+            chosen = choose_module(window.module, spans)
+            if chosen is not None:
+                found[entry.source] = spans[chosen]
+            names.update(dict.fromkeys(spans))
+    if found:
+        return found
+    if not names:
+        raise NoSuchPart("no module is marked in these traces: capture with --modules")
+    there = ", ".join(islice(names, _MOST_NAMES)) + (" …" if len(names) > _MOST_NAMES else "")
+    raise NoSuchPart(f"there is no module {window.module!r}, or several end so: there are {there}")
 
 
 class _Writer:

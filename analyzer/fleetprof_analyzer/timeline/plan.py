@@ -35,10 +35,17 @@ class RankShare:
 
 
 def place_ranks(
-    window: CutWindow, iterations: tuple[int, int] | None, entries: Sequence[Rank], clocks: Clocks
+    window: CutWindow,
+    iterations: tuple[int, int] | None,
+    entries: Sequence[Rank],
+    clocks: Clocks,
+    modules: Mapping[str, Span],
 ) -> list[RankShare]:
-    """One for each entry that holds something of the window, in their order."""
-    spans = {entry.source: _own_span(window, iterations, entry) for entry in entries}
+    """One for each entry that holds something of the window, in their order; `modules`: the window's, by source."""
+    spans = {
+        entry.source: modules.get(entry.source) if window.kind == "module" else _own_span(window, iterations, entry)
+        for entry in entries
+    }
     common = _common_span(window, entries, spans, clocks)
     placed = []
     for entry in entries:

@@ -1,4 +1,4 @@
-"""The part of the traces that is cut: iterations, the slowest one, a span of time, or all of it.
+"""The part of the traces that is cut: iterations, the slowest one, a module, a span of time, or all of it.
 
 Guarantees: pure; what cannot be found is refused with what there is.
 """
@@ -16,7 +16,12 @@ _UNITS_NS: Final = {"s": 10**9, "ms": 10**6, "us": 1000, "µs": 1000}
 _ITERATIONS: Final = re.compile(r"(\d{1,18})(?:\.\.(\d{1,18}))?")
 _TIME: Final = r"(\d{1,12}(?:\.\d{1,9})?)(s|ms|us|µs)"
 _SPAN: Final = re.compile(rf"{_TIME}\.\.{_TIME}")
-_RULE: Final = "must be iterations (7 or 7..9), worst, all, or a span of time from the start on (250ms..1.5s)"
+_MODULE: Final = "module:"
+_BACKWARD: Final = "/backward"
+_RULE: Final = (
+    "must be iterations (7 or 7..9), worst, all, a module (module:encoder.0 or module:encoder.0/backward), or a span "
+    "of time from the start on (250ms..1.5s)"
+)
 
 
 class NoSuchPart(FleetprofError):
@@ -25,19 +30,26 @@ class NoSuchPart(FleetprofError):
 
 @dataclass(frozen=True, slots=True)
 class CutWindow:
-    """`first` and `last` are indices of iterations, both inside, or ns from the start of the recording."""
+    """`first` and `last` are indices of iterations, both inside, or ns from the start of the recording.
 
-    kind: Literal["iterations", "worst", "time", "all"]
+    `module`: its dotted name, or the end of it.
+    """
+
+    kind: Literal["iterations", "worst", "module", "time", "all"]
     first: int = 0
     last: int = 0
+    module: str = ""
+    backward: bool = False
 
 
 def parse_window(text: str) -> CutWindow:
-    """`7`, `7..9`, `worst`, `all`, `250ms..1.5s`. Raises ValueError with the rule."""
+    """`7`, `7..9`, `worst`, `all`, `module:NAME`, `250ms..1.5s`. Raises ValueError with the rule."""
     if text == "worst":
         return CutWindow("worst")
     if text == "all":
         return CutWindow("all")
+    if text.startswith(_MODULE) and (name := text.removeprefix(_MODULE).removesuffix(_BACKWARD)):
+        return CutWindow("module", module=name, backward=text.endswith(_BACKWARD))
     if match := _ITERATIONS.fullmatch(text):
         window = CutWindow("iterations", int(match[1]), int(match[2] or match[1]))
         if window.last < window.first:
@@ -61,7 +73,7 @@ def find_iterations(window: CutWindow, ranks: Sequence[Rank], job: Sequence[Rank
 
     The slowest is that of the whole `job`: the largest mean over its ranks. Raises NoSuchPart.
     """
-    if window.kind in ("time", "all"):
+    if window.kind in ("module", "time", "all"):
         return None
     held = _durations(ranks)
     if not held:
@@ -102,6 +114,8 @@ def describe(window: CutWindow, iterations: tuple[int, int] | None) -> str:
         several = iterations[0] != iterations[1]
         words = f"iteration{'s' if several else ''} {_range(*iterations)}"
         return f"{words}, the slowest" if window.kind == "worst" else words
+    if window.kind == "module":
+        return f"the longest {'backward' if window.backward else 'call'} of {window.module}"
     if window.kind == "time":
         return f"{window.first / 1e6:g} to {window.last / 1e6:g} ms from the start on"
     return "all that was recorded"

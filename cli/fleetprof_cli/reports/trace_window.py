@@ -36,7 +36,8 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--trace-window",
         metavar="WINDOW",
         callback=_read_window,
-        help="Write a trace for Perfetto instead: iterations (7 or 7..9), worst, all, or a time (250ms..1.5s).",
+        help="Write a trace for Perfetto instead: iterations (7 or 7..9), worst, all, module:NAME, or a time "
+        "(250ms..1.5s).",
     )(command)
 
 

@@ -249,3 +249,22 @@ def test_every_event_of_the_window_is_kept_once_with_its_duration(
         if start < end and (start + (lasts if phase == "X" else 0) > first or start == first)
     )
     assert kept == expected
+
+
+def test_the_window_of_a_module_holds_its_call_alone(tmp_path: Path) -> None:
+    def op(name: str, begin: int, end: int) -> dict[str, Any]:
+        event = {"ph": "X", "cat": "cpu_op", "name": name, "pid": 9, "tid": 1, "args": {"tag": name}}
+        return {**event, "ts": BASE_NS // 1000 + begin, "dur": end - begin}
+
+    rows = [
+        op("aten::add", -500, -400),
+        op("fleetprof.marks begin", 0, 0), op("fleetprof.module:0 Net", 10, 90), op("fleetprof.module:1 Net.a", 20, 40),
+        op("aten::mm", 21, 30), op("fleetprof.module:2 Net.b", 50, 60), op("aten::mul", 51, 55),
+        op("fleetprof.marks end", 300, 300),
+    ]  # fmt: skip
+    (tmp_path / "rank0.json").write_text(json.dumps({"traceEvents": rows}))
+    made, found = cut(tmp_path, "module:b")
+    assert made.window == "the longest call of b"
+    assert tags(found) == ["aten::mul", "fleetprof.module:0 Net", "fleetprof.module:2 Net.b"]
+    with pytest.raises(NoSuchPart, match=r"no module 'c', or several end so: there are Net, Net\.a, Net\.b"):
+        cut(tmp_path, "module:c")

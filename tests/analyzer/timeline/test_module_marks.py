@@ -4,9 +4,10 @@ import io
 import json
 from typing import Any
 
+import pytest
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.timeline.events.marks import Span
-from fleetprof_analyzer.timeline.events.module_marks import mark_modules
+from fleetprof_analyzer.timeline.events.module_marks import choose_module, find_longest, mark_modules
 from fleetprof_analyzer.trace.problems import Problems
 
 BASE = 1_790_857_026_000_000
@@ -50,3 +51,24 @@ def test_calls_and_backward_are_drawn() -> None:
 def test_only_what_reaches_into_the_window() -> None:
     assert [mark[1:3] for mark in marks_of(ROWS, (0, 30))] == [("Net", 10), ("Net.a", 20)]
     assert marks_of([op("aten::mm", 0, 9)]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "backward", "part"),
+    [
+        ("Net.a", False, (20, 40)), ("Net", False, (10, 90)), ("b", False, (50, 60)), ("a", True, (130, 170)),
+        ("Net.b", True, (100, 125)), ("et.a", False, None), ("c", False, None), ("Net", True, None),
+    ],
+)  # fmt: skip
+def test_the_longest_part_of_a_module(name: str, backward: bool, part: Span | None) -> None:
+    spans = find_longest(
+        read_trace(io.BytesIO(json.dumps({"traceEvents": ROWS}).encode()), "t", Problems()), backward=backward
+    )
+    chosen = choose_module(name, spans)
+    found = None if chosen is None else tuple(at // 1000 - BASE for at in spans[chosen])
+    assert found == part
+
+
+def test_the_end_of_two_names_is_none() -> None:
+    assert choose_module("mlp", ["Net.0.mlp", "Net.1.mlp"]) is None
+    assert choose_module("mlp", ["mlp", "Net.1.mlp"]) == "mlp"

@@ -74,7 +74,7 @@ def test_report_writes_a_cut_of_a_stored_capture(fleetprof: Fleetprof, state: St
 
 REFUSED = {
     "7..5": "must go from a lower to a higher iteration",
-    "soon": "must be iterations (7 or 7..9), worst, all, or a span of time",
+    "soon": "must be iterations (7 or 7..9), worst, all, a module (module:",
     "12": "there is no iteration 12: 7..10 are there",
 }
 

@@ -4,7 +4,7 @@ Guarantees: pure; times are those of the rank's own clock; of one track a mark l
 `MOST_MARKS` of the longest per track. Calls are drawn as they were made, backward as runs of nodes of one module.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -17,20 +17,43 @@ from fleetprof_analyzer.timeline.events.marks import Mark, Span, keep_longest, t
 from fleetprof_analyzer.trace.trace import Place, Trace
 
 _AGAIN: Final = {"phase": "again in backward"}
+_BACKWARD: Final = "backward"
 
 
 def mark_modules(trace: Trace, span: Span) -> list[Mark]:
     """The marks that reach into [start, end); none where no iteration is marked."""
+    by_track: dict[str, list[Mark]] = {}
+    for mark in _draw(trace):
+        if touches(mark.start_ns, mark.start_ns + mark.duration_ns, span):
+            by_track.setdefault(mark.track, []).append(mark)
+    return [mark for marks in by_track.values() for mark in keep_longest(marks)]
+
+
+def find_longest(trace: Trace, *, backward: bool) -> dict[str, Span]:
+    """[start, end) of the longest call of each module, or of the longest run of its backward, by its whole name."""
+    longest: dict[str, Mark] = {}
+    for mark in _draw(trace):
+        if (mark.args.get("phase") == _BACKWARD) == backward and mark.args != _AGAIN:
+            before = longest.get(mark.name)
+            if before is None or mark.duration_ns > before.duration_ns:
+                longest[mark.name] = mark
+    return {name: (mark.start_ns, mark.start_ns + mark.duration_ns) for name, mark in longest.items()}
+
+
+def choose_module(name: str, names: Iterable[str]) -> str | None:
+    """The module of this whole name, else the only one that ends in it; None where there is none, or several are."""
+    there = list(names)
+    ending = [one for one in there if one.endswith(f".{name}")]
+    return name if name in there else ending[0] if len(ending) == 1 else None
+
+
+def _draw(trace: Trace) -> list[Mark]:
     _, marked = part_marked(trace)
     if marked is None:
         return []
     found = assign(marked)
     nodes = {number for number in set(found.rows.name.tolist()) if marked.names[number].startswith(NODE)}
-    by_track: dict[str, list[Mark]] = {}
-    for mark in (*_draw_calls(found, trace.places), *_draw_backward(found, nodes, trace.places)):
-        if touches(mark.start_ns, mark.start_ns + mark.duration_ns, span):
-            by_track.setdefault(mark.track, []).append(mark)
-    return [mark for marks in by_track.values() for mark in keep_longest(marks)]
+    return [*_draw_calls(found, trace.places), *_draw_backward(found, nodes, trace.places)]
 
 
 def _draw_calls(found: Assignment, places: list[Place]) -> Iterator[Mark]:
@@ -62,7 +85,7 @@ def _draw_backward(found: Assignment, nodes: set[int], places: list[Place]) -> I
 
 def _draw_run(found: Assignment, run: tuple[int, int, int, int], places: list[Place]) -> Mark:
     place, path, begin, end = run
-    return Mark(_name_track(places[place]), found.paths[path].name, begin, end - begin, {"phase": "backward"})
+    return Mark(_name_track(places[place]), found.paths[path].name, begin, end - begin, {"phase": _BACKWARD})
 
 
 def _name_track(place: Place) -> str:

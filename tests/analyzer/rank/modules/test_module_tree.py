@@ -198,3 +198,12 @@ def _measures(summary: RankSummary) -> RankSummary:
     assert summary.rank is not None
     rank = msgspec.structs.replace(summary.rank, event_count=0, trace_bytes=0)
     return msgspec.structs.replace(summary, rank=rank, modules=None)
+
+
+def test_a_marked_iteration_alone_is_said_to_hold_nothing_measured() -> None:
+    trace = read_trace(io.BytesIO(text_of([*marks(0, 900), *FORWARD])), "t", Problems())
+    found = summarise(trace, None, rank_number=3, terms=RecordingTerms(), problems=Problems())
+    assert found.rank is None
+    assert [(one.kind, one.message) for one in found.problems] == [
+        ("no_events", "it holds the iteration that marks modules alone, which is not measured")
+    ]
