@@ -95,7 +95,7 @@ part/tests:
 
 # The pages of the web UI, which its image and its tests need.
 part/pages:
-	$(PART) pages $(MAKE) --no-print-directory $(PAGES)
+	$(PART) pages $(MAKE) --no-print-directory $(DOC_PAGES)
 
 # PyTorch in both versions, the S3 server, HTA, a browser and PostgreSQL.
 part/peers:
@@ -220,7 +220,7 @@ generate: base  ## Make the generated files again
 	$(PYTHON) bench/benchmarks_page.py
 
 webui: base  ## Build the pages of the web UI, if their sources changed; print what they weigh
-	$(MAKE) --no-print-directory $(PAGES)
+	$(MAKE) --no-print-directory $(DOC_PAGES)
 
 docs: base  ## Build the docs site strictly into build/site: links, anchors, search, help of each command
 	$(UV) sync --frozen --all-extras --no-group torch --group docs --inexact
@@ -233,6 +233,8 @@ screenshots: base webui  ## Take the pictures of the web UI for the docs, of the
 FRONTEND := webui/frontend
 NPM := PATH="$(CURDIR)/.venv/bin:$$PATH" npm --prefix $(FRONTEND)
 PAGES := webui/fleetprof_webui/static/index.html
+# The documentation that `fleetprof ui` serves; a build of the pages empties the folder.
+DOC_PAGES := webui/fleetprof_webui/static/docs/index.html
 PACKAGES := $(FRONTEND)/node_modules/.package-lock.json
 
 $(PACKAGES): $(FRONTEND)/package-lock.json $(FRONTEND)/package.json
@@ -242,6 +244,9 @@ $(PACKAGES): $(FRONTEND)/package-lock.json $(FRONTEND)/package.json
 $(PAGES): $(PACKAGES) $(FRONTEND)/openapi.json $(shell find $(FRONTEND) -path '*/node_modules' -prune -o -type f \
     ! -name schema.ts ! -name openapi.json ! -name '*.test.ts' -print 2>/dev/null)
 	$(NPM) run --silent build
+
+$(DOC_PAGES): $(PAGES) webui/docs_pages.py docs/site.py $(shell find docs -name '*.md')
+	$(PYTHON) webui/docs_pages.py $(@D)
 
 clean:  ## Remove what was made in the tree
 	rm -rf $(FRONTEND)/node_modules webui/fleetprof_webui/static analyzer/fleetprof_analyzer/page/static

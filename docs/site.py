@@ -6,14 +6,16 @@ and a cause of docs/glossary.md have the address PAGE/#NAME, as long as the name
 
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.testing import CliRunner
 from fleetprof_cli.kubectl import COMMANDS as ON_KUBERNETES
 from fleetprof_cli.kubectl import group as plugin
 from fleetprof_cli.main import COMMANDS, main
-from mkdocs.structure.files import File, Files
+
+if TYPE_CHECKING:
+    from mkdocs.structure.files import Files
 
 ROOT: Final = Path(__file__).parents[1]
 REPOSITORY: Final = "https://github.com/fleetprof/fleetprof/blob/main/"
@@ -80,8 +82,10 @@ def on_config(config: Any) -> Any:
     return config
 
 
-def on_files(files: Files, config: Any) -> Files:
+def on_files(files: "Files", config: Any) -> "Files":
     """Adds the page of help."""
+    from mkdocs.structure.files import File  # the web UI's build has no mkdocs
+
     files.append(File.generated(config, HELP, content=write_help()))
     return files
 

@@ -169,8 +169,8 @@ def test_no_statistic_comes_of_fewer_than_four_or_of_nothing_that_varies() -> No
     assert apart.p[0] == pytest.approx(2 / 70)
 
 
-def test_the_page_says_the_levels_and_limits_that_are_used() -> None:
-    page = (ROOT / "docs/diff.md").read_text()
+def test_the_pages_say_the_levels_and_limits_that_are_used() -> None:
+    page = "".join((ROOT / "docs" / name).read_text() for name in ("diff.md", "measures.md"))
     for phrase in (
         f"`level` {LEVEL}",
         f"**Measures** (level {LEVEL_OF_MEASURES})",

@@ -200,4 +200,4 @@ def _next_step(request: Request, *, asks_for_stacks: bool) -> str:
         return ""
     if request.ranks.uploaded:
         return "the traces are uploaded, and there is no report of them: see the message"
-    return "no rank was captured: each line says why; docs/reasons.md says what to do"
+    return "no rank was captured: each line says why; /docs/reasons.html says what to do"

@@ -4,7 +4,7 @@ import { ALONE } from "@/api/alone";
 import type { ReportPage } from "@/api/models";
 import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
-import { REASONS_PAGE } from "@/requests/ledgerStates";
+import { explainReason } from "@/requests/ledgerStates";
 import { formatDate } from "@/units/dates";
 import { formatDuration } from "@/units/durations";
 import { formatBytes, formatCount, plural } from "@/units/quantities";
@@ -57,7 +57,7 @@ export function Recorded({ report }: SectionProps) {
         <ul>
           {ledger.reasons.map(({ reason, count, ranks, message }) => (
             <li key={reason}>
-              <a href={`${REASONS_PAGE}#reasons-of-a-rank`} rel="noreferrer">
+              <a href={explainReason(reason)} rel="noreferrer">
                 {reason}
               </a>
               : {plural(count, "rank")} ({ranks.join(", ")}

@@ -5,7 +5,7 @@ import { Name } from "@/parts/Name";
 import { sortRows } from "@/parts/sorting";
 import { formatDuration } from "@/units/durations";
 import { formatBytes } from "@/units/quantities";
-import { REASONS_PAGE, stateOf } from "./ledgerStates";
+import { explainReason, stateOf } from "./ledgerStates";
 
 interface Props {
   ledger: LedgerColumns;
@@ -53,7 +53,7 @@ function columns(ledger: LedgerColumns): Column<number>[] {
       cell: (line) =>
         ledger.reason[line] ? (
           <span className="verdict-cell">
-            <a href={`${REASONS_PAGE}#reasons-of-a-rank`} rel="noreferrer">
+            <a href={explainReason(ledger.reason[line] ?? "")} rel="noreferrer">
               {ledger.reason[line]}
             </a>{" "}
             <Name text={ledger.message[line] ?? ""} most={300} />

@@ -1,4 +1,5 @@
 // The states of a rank, with the colour, form and words of each.
+import { ALONE } from "@/api/alone";
 
 export interface LedgerState {
   id: string;
@@ -31,4 +32,7 @@ export function countStates(states: readonly string[]): { state: LedgerState; co
   });
 }
 
-export const REASONS_PAGE = "https://github.com/fleetprof/fleetprof/blob/main/docs/reasons.md";
+/** Where a reason is explained: on this service, which nobody need leave; from a file, in the repository. */
+export function explainReason(reason: string): string {
+  return ALONE ? "https://github.com/fleetprof/fleetprof/blob/main/docs/reasons.md#reasons-of-a-rank" : `/docs/reasons.html#${encodeURIComponent(reason)}`;
+}
