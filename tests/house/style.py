@@ -12,7 +12,7 @@ DOCS: Final = Path(__file__).parents[2] / "docs"
 MOST_SEMICOLONS: Final = 2  # per 1,000 words, as uv's pages have them, and as the two below
 MOST_RELATIVES: Final = 12
 LEAST_YOU: Final = 8
-MOST_WORDS: Final = 18_000
+MOST_WORDS: Final = 16_200  # two thirds of what the same pages had first
 GUIDES: Final = [
     *("tutorial/slow-job", "tutorial/decide", "tutorial/fleet", "tutorial/change-it", "quickstart", "local", "kubectl"),
     *("report", "install", "reasons", "frameworks", "hangs", "diff", "whatif", "perfetto", "notebook"),

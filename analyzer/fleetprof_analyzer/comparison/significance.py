@@ -1,4 +1,4 @@
-"""Tells a change from noise: which of several measures differ between two runs of iterations (docs/measures.md#comparisons).
+"""Tells a change from noise: which measures differ between two runs of iterations (docs/measures.md#comparisons).
 
 A permutation test of iterations between the runs, with the largest statistic over all measures (Westfall and Young's
 maxT), so that the chance of any false alarm in the whole table is held. The statistic is Welch's, its error enlarged by
