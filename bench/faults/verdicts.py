@@ -88,13 +88,14 @@ def judge(found: Stragglers, truth: Truth) -> JudgedVerdict:
 def _outcome(found: Stragglers, truth: Truth) -> Outcome:
     if found.verdict in _NAMED:
         return "right" if truth.is_fault and _names(found, truth) else "wrong"
+    stated = found.smallest_gain if found.verdict != "not_judged" else None
+    is_small = truth.gain is not None and truth.gain < max(stated or 0.0, LEAST_GAIN)
     if found.verdict in _LEFT_OPEN:
-        return "open"
+        return "small" if is_small else "open"
     if found.verdict == truth.verdict:
         return "right"
     if truth.verdict == "nobody":
         return "right" if found.cause == truth.moving else "moves"
-    is_small = truth.gain is not None and truth.gain < max(found.smallest_gain or 0.0, LEAST_GAIN)
     return "small" if is_small else "nobody"
 
 

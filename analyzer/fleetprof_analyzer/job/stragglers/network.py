@@ -19,6 +19,8 @@ _LEAST_SPREAD: Final = 0.08
 _LEAST_FACTOR: Final = 1.3
 _ANY_STAGE: Final = "any stage"
 
+_Group = tuple[int, tuple[int, ...]]  # kind and members
+
 
 @dataclass(frozen=True, slots=True)
 class SlowGroup:
@@ -49,24 +51,23 @@ class Links:
 
 def find_slow_links(replay: Replay, role: Int64s) -> Links:
     """Compares every collective with those of its sister groups in the same iteration and at the same place."""
-    sisters = _sister_operations(replay, role)
-    deviations: dict[tuple[int, tuple[int, ...]], list[tuple[float, int, float]]] = defaultdict(list)
-    families: dict[tuple[int, tuple[int, ...]], tuple[object, ...]] = {}
+    deviations: dict[_Group, list[tuple[float, int, float]]] = defaultdict(list)
+    beside: dict[_Group, list[dict[tuple[int, ...], float]]] = defaultdict(list)
     judged = False
-    for (family, kind), collectives in sisters.items():
+    for (_, kind), collectives in _sister_operations(replay, role).items():
         if len(collectives) < 2:
             continue
         judged = True
-        transfers = np.array([replay.transfer_ns[number] for number, _ in collectives], np.float64)
-        for position, (number, members) in enumerate(collectives):
-            others = float(np.median(np.delete(transfers, position)))
-            if others > 0 and transfers[position] > 0:
-                deviations[kind, members].append((float(np.log(transfers[position] / others)), number, others))
-                families[kind, members] = family[:2]
+        transfers = {members: float(replay.transfer_ns[number]) for number, members in collectives}
+        for number, members in collectives:
+            others = float(np.median([of for sister, of in transfers.items() if sister != members]))
+            if others > 0 and transfers[members] > 0:
+                deviations[kind, members].append((float(np.log(transfers[members] / others)), number, others))
+                beside[kind, members].append(transfers)
     if not deviations:
         return Links([], [], 0.0, 0, judged)
     middle = {key: float(np.median([value for value, _, _ in found])) for key, found in deviations.items()}
-    slow = [key for key, value in middle.items() if _is_slow(key, value, middle, families, len(deviations[key]))]
+    slow = [key for key, value in middle.items() if _is_slow(key, value, beside[key])]
     if not slow:
         return Links([], [], 0.0, 0, judged)
     transfer = replay.transfer_ns.copy()
@@ -135,17 +136,22 @@ def _sister_operations(
     return found
 
 
-def _is_slow(
-    key: tuple[int, tuple[int, ...]],
-    value: float,
-    middle: dict[tuple[int, tuple[int, ...]], float],
-    families: dict[tuple[int, tuple[int, ...]], tuple[object, ...]],
-    operations: int,
-) -> bool:
-    others = np.array([middle[other] for other in middle if other != key and families[other] == families[key]])
-    deviation = SIGMA * float(np.median(np.abs(others - np.median(others)))) if len(others) > 1 else 0.0
-    limit = max(OUTLIER * max(deviation, _LEAST_SPREAD), float(np.log(_LEAST_FACTOR)))
-    return value > limit and operations >= FEWEST
+def _is_slow(key: _Group, value: float, beside: list[dict[tuple[int, ...], float]]) -> bool:
+    """Tells whether a group stands out of its sisters by far more than these differ among themselves.
+
+    `beside`: the transfers by members, each time that it met them. It is left out of its own measure, because beside it
+    each of few sisters seems fast.
+    """
+    if value <= float(np.log(_LEAST_FACTOR)) or len(beside) < FEWEST:
+        return False
+    beyond: dict[tuple[int, ...], list[float]] = defaultdict(list)
+    for transfers in beside:
+        sisters = {members: of for members, of in transfers.items() if members != key[1] and of > 0}
+        usual = float(np.median([*sisters.values()]))
+        for members, of in sisters.items():
+            beyond[members].append(float(np.log(of / usual)))
+    deviation = SIGMA * float(np.median([abs(float(np.median(of))) for of in beyond.values()]))
+    return value > OUTLIER * max(deviation, _LEAST_SPREAD)
 
 
 def _culprits(groups: list[SlowGroup]) -> list[int]:

@@ -1,6 +1,7 @@
 """Finds the calls of device work whose correlation a recorder has lost, as where its buffers were full.
 
-A stream runs in the order of launches, so the call of a row lies between those of the rows before and behind it.
+A stream runs in the order of launches, so the call of a row lies between those of the rows before and behind it, and
+where its number is known also between those of the numbers before and behind.
 Guarantees: pure; two numbers that differ are never joined; a row without a call in between stays without one.
 """
 
@@ -10,6 +11,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from fleetprof_analyzer.rank.communication.numbers import calls_around
 from fleetprof_analyzer.trace.trace import COLUMNS, Bools, Category, Int32s, Int64s, Rows, Trace
 
 
@@ -25,6 +27,9 @@ def restore_flows(trace: Trace) -> Trace:
     if known.all() or not known.any() or not len(free):
         return trace
     after_ns, until_ns = _bounds(rows.place[work], rows.start_ns[work], rows.start_ns[launched_by], known)
+    around = calls_around(rows, number[work])
+    if around is not None:
+        after_ns, until_ns = np.maximum(after_ns, around.before_ns), np.minimum(until_ns, around.behind_ns)
     usual = _usual_calls(rows.name[work][known], rows.name[launched_by[known]], len(trace.names))
     is_open = np.flatnonzero(~known & _is_first(number[work], rows.start_ns[work]))
     name = usual[rows.name[work[is_open]]]

@@ -1,8 +1,8 @@
 """Puts the device work of a rank into the order of its launches.
 
 The order of launches is the program; the order of starts is what became of it. Guarantees: every row has a time;
-where a launch is missing, the row takes that of the row before it on its stream, or of the work that had ended when it
-began, or the window's begin.
+where a launch is missing, the row takes a time between the calls before and behind it by their numbers; without these
+that of the row before it on its stream, or of the work that had ended when it began, or the window's begin.
 """
 
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from fleetprof_analyzer.rank.communication.numbers import calls_around
 from fleetprof_analyzer.trace.ordering import order_by
 from fleetprof_analyzer.trace.trace import Bools, Category, Int64s, Rows, Trace
 
@@ -45,6 +46,12 @@ def launch_times(trace: Trace, rows: Rows) -> LaunchTimes:
     if not found.all():
         host = ~trace.rows.on_device
         launch = _fill(rows, launch, found, int(trace.rows.start_ns[host].min()))
+        lost = np.flatnonzero(~found)
+        around = calls_around(trace.rows, rows.correlation[lost])
+        if around is not None:
+            told = around.before_ns > np.iinfo(np.int64).min
+            latest = around.latest_ns(rows.correlation[lost], rows.start_ns[lost])
+            launch[lost[told]] = latest[told]
     returned = found & (rows.category == Category.KERNEL)
     return LaunchTimes(launch, np.where(returned, np.minimum(end[at], rows.start_ns), launch), found)
 

@@ -52,6 +52,16 @@ def test_a_call_of_another_name_launched_something_else() -> None:
     assert launches(read(copies + kernels + lost)) == [10_000, 20_000, 40_000]
 
 
+def test_a_lost_call_lies_between_those_of_its_numbers() -> None:
+    """By their streams alone the row of stream 9, which can wait least, would have the first of both calls."""
+    calls = [(10 * number, LOST if number in (4, 7) else number) for number in range(1, 11)]
+    works = [(200 + number, 5 if number in (5, 6) else 7, number) for number in range(1, 11) if number != 7]
+    trace = read(
+        [call("cudaLaunchKernel", *one) for one in calls] + [work("gemm", *one) for one in (*works, (75, 9, 7))]
+    )
+    assert launches(trace) == [1000 * 10 * number for number in (7, 1, 2, 3, 4, 5, 6, 8, 9, 10)]
+
+
 def test_where_nothing_is_lost_the_trace_stays_as_it_is() -> None:
     trace = read([call("cudaLaunchKernel", 10, 1), work("gemm", 15, 7, 1), work("gemm", 25, 7, 2)])
     assert restore_flows(trace) is trace

@@ -50,6 +50,29 @@ def test_when_work_was_launched_whose_call_is_missing(works: list[tuple[int, int
     assert [found[start] for start, _, _ in works] == launched
 
 
+@pytest.mark.parametrize(
+    ("lost", "works", "called"),
+    [
+        # Until the next call, however early the row before was launched and however late it begins.
+        ([5], {5: 2_000}, [599]),
+        ([5, 6], {5: 2_000, 6: 2_010}, [698, 699]),  # in their order, whichever begins first
+        ([5, 6], {5: 2_010, 6: 2_000}, [698, 699]),
+        ([5], {5: 570}, [570]),  # a row that begins before the next call
+        ([], {5: 2_000}, [500]),
+    ],
+)
+def test_a_call_whose_row_is_missing_was_made_in_the_order_of_numbers(
+    lost: list[int], works: dict[int, int], called: list[int]
+) -> None:
+    calls = [numbered("cuda_runtime", "launch", one / 10, 7, one) for one in range(1, 12) if one not in lost]
+    others = [numbered("kernel", "gemm", 1.2 + one / 10, 7, one) for one in range(1, 12) if one not in works]
+    events = calls + others + [numbered("kernel", "reduce", start / 1000, 9, one) for one, start in works.items()]
+    trace = read_trace(io.BytesIO(json.dumps({"traceEvents": events}).encode()), "t", Problems())
+    work = trace.rows.select(trace.rows.on_device)
+    found = dict(zip(work.correlation.tolist(), launch_times(trace, work).called.tolist(), strict=True))
+    assert [found[number] for number in works] == called
+
+
 def numbered(category: str, name: str, start: float, stream: int, number: int) -> dict[str, Any]:
     device = {} if category == "cuda_runtime" else {"device": 0, "stream": stream}
     return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": stream, "ts": start, "dur": 0.01,

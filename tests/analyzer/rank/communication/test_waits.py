@@ -87,6 +87,32 @@ def test_a_thread_that_asks_again_and_again_waits() -> None:
     assert waited_us(trace_of([*rows, *asks])) == pytest.approx(3_610, abs=10)
 
 
+LAYER_US = (300, 340, 280, 360, 310, 330, 290, 350)
+
+
+@pytest.mark.parametrize(
+    ("after_us", "waits"),
+    [
+        (LAYER_US, True),  # behind the first row of each iteration, whose second goes on
+        ([250] * len(LAYER_US), False),  # whenever rows end
+    ],
+)
+def test_a_stretch_that_ends_behind_a_part_of_its_work_is_a_wait(after_us: Sequence[int], waits: bool) -> None:
+    rows: list[Row] = []
+    for number, (layer, after) in enumerate(zip(LAYER_US, after_us, strict=True)):
+        begin = number * ITERATION_US
+        first, second = 2 * number, 2 * number + 1
+        rows += [
+            (Category.RUNTIME, "launch", "thread", begin, LAUNCH_US, first),
+            (Category.KERNEL, "kernel", "stream", begin + LAUNCH_US, layer, first),
+            (Category.RUNTIME, "launch", "thread", begin + LAUNCH_US, LAUNCH_US, second),
+            (Category.KERNEL, "kernel", "stream", begin + LAUNCH_US + layer, 900, second),
+            (Category.OPERATOR, "aten::add", "thread", begin + LAUNCH_US + after + 6, 20, -1),
+        ]
+    expected = sum(LAYER_US) if waits else 0
+    assert waited_us(trace_of(rows)) == pytest.approx(expected, abs=10)
+
+
 def test_nothing_is_known_without_calls() -> None:
     trace = trace_of([(Category.KERNEL, "kernel", "stream", 0, 10, 1)])
     assert find_waits(NO_ROWS, trace.names, trace.rows, launch_times(trace, trace.rows)) is None

@@ -69,17 +69,20 @@ def _asks_again(rows: Rows, launches: Bools) -> Bools:
 
 def _waits_by_deed(steps: Rows, marked: Union, work: Rows, launch: LaunchTimes) -> Waits:
     """Stretches without a step of the launching threads, and not `marked`, that end behind the end of their work."""
-    moments = np.concatenate((steps.start_ns, steps.end_ns))
+    # Work that begins as soon as it may shows when a call was made whose row is lost.
+    lost = work.select(~launch.known & (launch.called == work.start_ns) & launch.known.any())
+    moments = np.concatenate((steps.start_ns, steps.end_ns, lost.start_ns))
+    goes_on = np.concatenate((2 * steps.name, 2 * steps.name + 1, np.full(len(lost), -1)))
     by_time = np.argsort(moments, kind="stable")
-    moments = moments[by_time]
+    moments, goes_on = moments[by_time], goes_on[by_time]
     long = np.flatnonzero(np.diff(moments) > _LONG_NS)
     long = long[covered_length(moments[long + 1], marked) == covered_length(moments[long], marked)]
-    begin, end, after = moments[long], moments[long + 1], by_time[long + 1]
+    begin, end = moments[long], moments[long + 1]
     order = np.argsort(launch.called, kind="stable")
     last = np.searchsorted(launch.called[order], begin, side="right") - 1
     # The same place of the program: the work launched last, and the row that begins or ends when the thread goes on.
-    launched, goes_on = np.where(last >= 0, work.name[order][last], -1), steps.name[after % max(len(steps), 1)]
-    place = (launched.astype(np.int64) + 1) * _STRIDE + 2 * goes_on + after // max(len(steps), 1)
+    launched = np.where(last >= 0, work.name[order][last], -1)
+    place = (launched.astype(np.int64) + 1) * _STRIDE + goes_on[long + 1]
     groups = [np.unique(one, return_inverse=True)[1] for one in (launched, place)]
     until, possible = begin.copy(), np.zeros(len(begin), np.bool_)
     for chosen in _waited_for(work):
@@ -88,6 +91,7 @@ def _waits_by_deed(steps: Rows, marked: Union, work: Rows, launch: LaunchTimes) 
         drained = np.where(before >= 0, ended[np.maximum(before, 0)], begin)
         for group in groups:
             until = np.maximum(until, _end_behind(begin, end, drained, group))
+            until = np.maximum(until, _end_behind_part(begin, end, before + 1, ended, group))
         possible |= _may_wait(begin, end, drained)
     waits = until > begin
     return Waits(union(begin[waits], until[waits]), union(begin[possible], end[possible]))
@@ -122,6 +126,25 @@ def _end_behind(begin_ns: Int64s, end_ns: Int64s, drained_ns: Int64s, group: Int
         if here.sum() >= _AGREEING_SHARE * (busy & (group == one)).sum():
             found |= here & (after[here].std() <= _MOST_LEFT * length[here].std())
     return np.where(found, np.minimum(end_ns, drained_ns + _WAKE_NS), begin_ns)
+
+
+def _end_behind_part(begin_ns: Int64s, end_ns: Int64s, launched: Int64s, ended_ns: Int64s, group: Int64s) -> Int64s:
+    """The same of stretches that end behind one row, so many rows before the last of the `launched` ones.
+
+    As where a host waits until an earlier layer is through. Rows end all the time, so a stretch must last as they do.
+    """
+    done = np.minimum(np.searchsorted(ended_ns, end_ns + _EARLY_NS, side="right"), launched)
+    row_end_ns = np.append(ended_ns, 0)[done - 1]
+    left = launched - done
+    part = np.unique(group.astype(np.int64) * (int(left.max(initial=0)) + 1) + left, return_inverse=True)[1]
+    after, length = end_ns - row_end_ns, end_ns - begin_ns
+    near = (done > 0) & (left > 0) & (row_end_ns > begin_ns) & (after <= _WAKE_NS)
+    found = np.zeros(len(begin_ns), np.bool_)
+    for one in np.flatnonzero(np.bincount(part, near) >= _FEWEST_TO_COMPARE).tolist():
+        here = part == one
+        if near[here].mean() >= _AGREEING_SHARE and after[here].std() <= _MOST_LEFT * length[here].std():
+            found |= here & near
+    return np.where(found, end_ns, begin_ns)
 
 
 def _are_most(chosen: Bools, of: Bools, group: Int64s) -> Bools:
