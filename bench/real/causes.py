@@ -1,13 +1,14 @@
 """Captures programs with a planted cause of the table of known causes, and healthy ones: which cause is named, and how.
 
-    python bench/real/causes.py [--only NAME]... [--times N] [--seconds S]
+    python bench/real/causes.py [--only NAME]... [--times N] [--turns N] [--seconds S]
 
 Each program of `rank.causes.registry` (programs/causes) is captured N times at 12 iterations while it trains, as are
 programs that have a fault on one rank, and those that do the same without the cause. A capture counts where the cause
 is the first known one of the report, with a line of the program if samples can name one; of a fault on one rank, where
-the verdict names rank and cause. Then each is run with its cause and without, in turns, and nothing of ours beside it
-(`pace.py`): the share of a step that leaving the cause out saves, beside the share that reports say. `off by` is how
-far the time of an iteration is that the share foretells from the one measured without the cause.
+the verdict names rank and cause. Then each runs with its cause and without, in turns of whole periods that take the
+machine's changes alike, and nothing of ours beside it (`pace.py`): the share of a step that leaving the cause out
+saves, of all turns and from the least pair to the most, beside the share that reports say. `off by` is how far the
+time of an iteration is that the reports' mean share foretells from the one measured without the cause.
 Nothing here is a test: what misses its target is printed.
 """
 
@@ -21,9 +22,11 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import fmean
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -37,7 +40,8 @@ from harness.training.local_system import Local, make_local  # noqa: E402
 
 ITERATIONS = 12
 COMMANDS = ROOT / ".venv" / "bin"
-TURNS = 3
+PERIODS = {"checkpoints": 4, "collector": 21, "evaluations": 5, "short_epochs": 6}
+"""Steps until a program does the same again, where one alone is not the same."""
 START_DEADLINE_S = 120  # until a program trains
 PATIENCE = 5  # times the seconds that a turn lasts
 HEALTHY = ("plain/accumulation", "plain/fsdp2", "plain/streaming", "plain/plain_loop", "causes/healthy")
@@ -71,15 +75,19 @@ class Planted:
 
 @dataclass(frozen=True)
 class MeasuredPaces:
-    """Mean times of a step, ns: the median of all turns."""
+    """Mean times of a step with the cause and without, ns, of each pair of turns that followed one another."""
 
-    with_cause_ns: float
-    without_ns: float
+    pairs: list[tuple[float, float]]
 
     @property
-    def gain(self) -> float:
-        """The share of a step that it takes without the cause less."""
-        return 1 - self.without_ns / self.with_cause_ns
+    def ratio(self) -> float:
+        """The time of a step without the cause, as a share of one with it."""
+        return sum(without for _, without in self.pairs) / sum(with_cause for with_cause, _ in self.pairs)
+
+    def tell(self) -> str:
+        """The share of a step that leaving the cause out saves; from the least pair to the most."""
+        each = sorted(100 * (1 - without / with_cause) for with_cause, without in self.pairs)
+        return f"{100 * (1 - self.ratio):.0f} % ({each[0]:.0f} to {each[-1]:.0f})"
 
 
 @dataclass(frozen=True)
@@ -101,18 +109,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--only", action="append", choices=[one.name for one in PROGRAMS], help="may be repeated")
     parser.add_argument("--times", type=int, default=10, help="captures of each program")
-    parser.add_argument("--seconds", type=float, default=5, help="of each turn alone; 0: none")
+    parser.add_argument(
+        "--turns", type=int, default=6, help="of each program alone, with its cause and without; 0: none"
+    )
+    parser.add_argument("--seconds", type=float, default=2, help="of each turn alone")
     given = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {ITERATIONS} iterations a capture", flush=True)
     print(
-        "program                cause               captured  right  with its line  gain            alone   off by  "
-        "other causes",
+        "program                cause               captured  right  with its line  gain            alone             "
+        "off by  other causes",
         flush=True,
     )
     for program in PROGRAMS:
         if program.name in (given.only or [one.name for one in PROGRAMS]):
             reports = _capture(program, given.times)
-            alone = _measure_alone(program, given.seconds) if program.cause and given.seconds else None
+            alone = _measure_alone(program, given.turns, given.seconds) if program.cause and given.turns else None
             print(_row(program, reports, alone), flush=True)
 
 
@@ -148,31 +159,51 @@ def _capture_once(local: Local, *, wait: bool) -> list[Report]:
     return [msgspec.json.decode(path.read_bytes(), type=Report) for path in paths]
 
 
-def _measure_alone(program: Planted, seconds: float) -> MeasuredPaces | None:
-    """None where a turn failed, or took longer than its deadline."""
-    found: dict[str, list[int]] = {"1": [], "0": []}
-    for fault in TURNS * ["1", "0"]:
-        if (pace_ns := _measure_pace(program, fault, seconds)) is not None:
-            found[fault].append(pace_ns)
-    return MeasuredPaces(median(found["1"]), median(found["0"])) if found["1"] and found["0"] else None
+def _measure_alone(program: Planted, turns: int, seconds: float) -> MeasuredPaces | None:
+    """None where a program ends before its turns do, or takes longer than its deadline."""
+    with ExitStack() as stack:
+        pacers = {fault: stack.enter_context(_start_pacer(program, fault, seconds)) for fault in ("1", "0")}
+        for pacer in pacers.values():
+            _take_turn(pacer, START_DEADLINE_S)  # what it compiles and allocates first
+        pairs = []
+        for turn in range(turns):
+            order = ("1", "0") if turn % 2 == 0 else ("0", "1")
+            paces = {fault: _take_turn(pacers[fault], PATIENCE * seconds + PATIENCE) for fault in order}
+            if paces["1"] is None or paces["0"] is None:
+                return None
+            pairs.append((paces["1"], paces["0"]))
+        return MeasuredPaces(pairs)
 
 
-def _measure_pace(program: Planted, fault: str, seconds: float) -> int | None:
-    """The time of a step in ns; None where the program ends before it says one, or does not say it in time."""
-    words = program.words(str(HERE / "pace.py"), str(program.path), str(seconds))
-    running = subprocess.Popen(words, env=os.environ | {"FAULT": fault}, stdout=subprocess.PIPE, text=True)
-    assert running.stdout is not None
-    late = threading.Timer(START_DEADLINE_S + PATIENCE * seconds, stop_family, (running.pid,))
+@contextmanager
+def _start_pacer(program: Planted, fault: str, seconds: float) -> Iterator[subprocess.Popen[str]]:
+    """A program that takes turns; it and all that it started end with the context."""
+    words = program.words(str(HERE / "pace.py"), str(program.path), str(PERIODS.get(program.name, 1)), str(seconds))
+    pipe = subprocess.PIPE
+    running = subprocess.Popen(words, env=os.environ | {"FAULT": fault}, stdin=pipe, stdout=pipe, text=True)
+    try:
+        yield running
+    finally:
+        stop_family(running.pid)
+        running.communicate()
+
+
+def _take_turn(pacer: subprocess.Popen[str], deadline_s: float) -> float | None:
+    """The mean time of a step in ns; None where the program does not say it in time."""
+    assert pacer.stdin is not None
+    assert pacer.stdout is not None
+    late = threading.Timer(deadline_s, stop_family, (pacer.pid,))
     late.start()
     try:
-        line = next((line for line in running.stdout if line.startswith("pace ")), None)
+        pacer.stdin.write("turn\n")
+        pacer.stdin.flush()
+        line = next((line for line in pacer.stdout if line.startswith("turn ")), None)
+    except BrokenPipeError:
+        line = None
     finally:
         late.cancel()
         late.join()
-        stop_family(running.pid)
-        running.stdout.close()
-        running.wait()
-    return None if line is None else int(line.split()[1])
+    return None if line is None else int(line.split()[1]) / int(line.split()[2])
 
 
 def _read_causes(program: Planted, report: Report) -> list[NamedCause]:
@@ -200,13 +231,12 @@ def _row(program: Planted, reports: list[Report], alone: MeasuredPaces | None = 
     gain = f"{gains[0]:.0f} to {gains[-1]:.0f} %" if gains else "-"
     measured, off = "-", "-"
     if alone is not None:
-        measured = f"{100 * alone.gain:.0f} %"
+        measured = alone.tell()
         if gains:
-            foretold = (1 - median(gains) / 100) * alone.with_cause_ns
-            off = f"{100 * abs(foretold / alone.without_ns - 1):.0f} %"
+            off = f"{100 * abs((1 - fmean(gains) / 100) / alone.ratio - 1):.0f} %"
     return (
         f"{program.name:<22} {program.cause or 'none':<19} {len(reports):>8}  {count:>5}  {line:<13}  {gain:<14}  "
-        f"{measured:<6}  {off:<6}  {', '.join(others) or '-'}"
+        f"{measured:<16}  {off:<6}  {', '.join(others) or '-'}"
     )
 
 
