@@ -270,7 +270,7 @@ class PolicyCaptures:
 def _make_request(policy: PolicyState, job: Job, order: CaptureOrder) -> Json:
     assert policy.spec is not None
     spec = dump_template(policy.spec.template)
-    if answers_with_stacks(policy.spec, order.capture.trigger):
+    if answers_with_stacks(policy.spec, order.capture.trigger, order.capture.occasion):
         kept = ("activeDeadlineSeconds", "ttlSecondsAfterFinished")
         reading = spec.get("capture", {"stacks": {}})
         spec = {"capture": reading, **{name: spec[name] for name in kept if name in spec}}

@@ -174,7 +174,7 @@ class Engine:
             workload=figures.job.text(),
             ranks=figures.ranks,
             began_unix_ns=figures.began_unix_ns,
-            reads_stacks=answers_with_stacks(policy.spec, detection.trigger),
+            reads_stacks=answers_with_stacks(policy.spec, detection.trigger, detection.occasion),
             is_exempt=await self._exemptions.is_exempt(figures.job, figures.pod, now),
         )
         others = [capture for neighbour in neighbours for capture in neighbour.log.captures.values()]

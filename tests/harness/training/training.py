@@ -51,7 +51,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--workers", choices=["none", "fork", "spawn"], default="none")
     parser.add_argument("--no-optimizer", action="store_true")
     parser.add_argument("--no-group", action="store_true", help="ranks train each for itself")
-    parser.add_argument("--fault", choices=["exit", "raise", "abort", "kill", "term"])
+    parser.add_argument("--fault", choices=["exit", "raise", "abort", "kill", "term", "hang"])
     parser.add_argument("--fault-rank", type=int, default=0)
     parser.add_argument("--fault-when", help="the fault strikes once this file is there")
     parser.add_argument("--progress", help="touched after the fifth iteration, one file per rank")
@@ -67,6 +67,8 @@ def strike(fault: str) -> None:
         raise RuntimeError("planted")
     if fault == "abort":
         os.abort()
+    if fault == "hang":
+        time.sleep(3600)
     os.kill(os.getpid(), signal.SIGKILL if fault == "kill" else signal.SIGTERM)
     time.sleep(60)
 

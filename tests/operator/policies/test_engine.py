@@ -71,6 +71,15 @@ async def test_a_job_that_stands_is_asked_for_stacks_and_the_sentence_is_told() 
     assert scene.api.made == [name]
 
 
+async def test_the_alert_about_a_job_that_stands_is_answered_with_stacks_too() -> None:
+    scene = Scene("llama")
+    scene.tell("llama", name="FleetprofJobStalled")
+    await scene.turn()
+    (made,) = scene.api.requests.values()
+    assert made["spec"].keys() == {"capture", "target"}
+    assert made["spec"]["capture"] == {"stacks": {}}
+
+
 async def test_a_fault_of_one_notification_repeats_no_other() -> None:
     scene = Scene("llama")
     scene.notifier, scene.report_alerts = Told(), Told(TypeError("fault"))

@@ -18,7 +18,6 @@ class StalledWatch(Watch[StalledTrigger]):
     """
 
     repeats_after_restart: ClassVar[bool] = True
-    answers_with_stacks: ClassVar[bool] = True
 
     def __init__(self, name: str, details: StalledTrigger) -> None:
         super().__init__(name, details)
@@ -27,6 +26,11 @@ class StalledWatch(Watch[StalledTrigger]):
         self._since_unix_ns = 0
         self._longest_ns: int | None = None
         self._told_unix_ns = 0
+
+    @classmethod
+    def answers_with_stacks(cls, occasion: str) -> bool:
+        """See Watch."""
+        return True
 
     def observe(self, moment: JobMoment) -> Iterator[Detection]:
         """See Watch."""

@@ -25,11 +25,11 @@ WATCHES: Final[Mapping[TriggerType, type[Watch[Any]]]] = {
 }
 
 
-def answers_with_stacks(spec: PolicySpec, trigger: str) -> bool:
-    """Tells whether the requests of a policy's trigger of this name ask for stacks."""
+def answers_with_stacks(spec: PolicySpec, trigger: str, occasion: str) -> bool:
+    """Tells whether the request of a policy's trigger of this name for this occasion asks for stacks."""
     if spec.template.spec.capture is not None:
         return True
-    return any(WATCHES[one.type].answers_with_stacks for one in spec.triggers if one.name == trigger)
+    return any(WATCHES[one.type].answers_with_stacks(occasion) for one in spec.triggers if one.name == trigger)
 
 
 def make_watch(trigger: Trigger) -> Watch[Any]:

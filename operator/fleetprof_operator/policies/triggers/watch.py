@@ -58,14 +58,20 @@ class Watch(ABC, Generic[Details]):
 
     fires_once_in_a_run: ClassVar[bool] = False
     """Whether its captures are remembered for as long as the job is there."""
-    answers_with_stacks: ClassVar[bool] = False
-    """True: its request asks for stacks, whatever the template says: a trace of a job that stands holds nothing."""
     repeats_after_restart: ClassVar[bool] = False
     """Whether a new operator sees the same occasion again, so that it is no news that it was answered."""
 
     def __init__(self, name: str, details: Details) -> None:
         self.name = name
         self.details = details
+
+    @classmethod
+    def answers_with_stacks(cls, occasion: str) -> bool:
+        """Tells whether a request for this occasion asks for stacks, whatever the template says.
+
+        A trace of a job that stands holds nothing.
+        """
+        return False
 
     @abstractmethod
     def observe(self, moment: JobMoment) -> Iterator[Detection]:

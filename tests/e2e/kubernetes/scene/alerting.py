@@ -31,6 +31,8 @@ _VALUES: Final = (
     "job=fleetprof",
     "thresholds.graceSeconds=0",
     "for.lowIterationRate=4s",
+    "for.jobStalled=1s",
+    "thresholds.stallSeconds=60",
     "disabled={FleetprofIterationTimeDrift}",
 )
 _LISTENS: Final = """

@@ -80,6 +80,10 @@ class Training:
             assert trainer["restartCount"] == 0
             assert trainer["state"]["terminated"]["exitCode"] == 0
 
+    def hang(self) -> None:
+        """Rank 1 stands from now on, and the others wait for it."""
+        self.execute(self.list_pods()[0], "touch", "/scratch/hang")
+
     def get(self) -> Object:
         """The Job."""
         job = self.api.get("Job", self.name, self.namespace, "batch/v1")
@@ -187,6 +191,7 @@ class Training:
             meeting.append(f"--master-port={_PORT}")
         script = ["/training/train.py", "--progress", "/scratch/progress", "--stop-when", "/scratch/stop"]
         script += ["--starve-when", "/scratch/starve"]
+        script += ["--fault", "hang", "--fault-rank", "1", "--fault-when", "/scratch/hang"]
         pace = ["--pause", str(self.pause_s), "--seconds", str(self.seconds)]
         return [*launcher, *meeting, f"--nproc-per-node={self.ranks_per_pod}", *script, *pace]
 
