@@ -4,7 +4,8 @@
 ours, every value has a description, and no comment is lost.
 
 In values.yaml a comment above a value describes it; `# @schema {…}` adds JSON Schema keywords, where a bare `$ref`
-names one of DEFINITIONS; `## Title`, with a comment below it, begins a section of the README.
+names one of DEFINITIONS, and `setting: PROCESS.NAME` takes the bounds from that process's table of settings;
+`## Title`, with a comment below it, begins a section of the README.
 """
 
 import argparse
@@ -18,9 +19,13 @@ from typing import Any, Final
 import msgspec
 import yaml
 from fleetprof_api.choices import Collect
+from fleetprof_api.process.settings import list_settings
 from fleetprof_dashboards.boards import make_dashboards
 from fleetprof_operator.hub.bounds import Bounds
+from fleetprof_operator.settings import Settings as OperatorSettings
+from fleetprof_webui.cluster.settings import Settings as WebUiSettings
 
+SETTINGS: Final = {"operator": OperatorSettings, "webui": WebUiSettings}
 CHART: Final = Path(__file__).parent / "fleetprof"
 BEGIN: Final = "<!-- Made from values.yaml by charts/generate.py: begin -->\n"
 END: Final = "<!-- Made from values.yaml by charts/generate.py: end -->\n"
@@ -211,7 +216,17 @@ def _expand(rule: dict[str, Any]) -> dict[str, Any]:
     expanded = {key: _expand(value) if isinstance(value, dict) else value for key, value in rule.items()}
     if "$ref" in expanded:
         expanded["$ref"] = f"#/definitions/{expanded['$ref']}"
+    if "setting" in expanded:
+        expanded |= _describe_setting(*expanded.pop("setting").split("."))
     return expanded
+
+
+def _describe_setting(process: str, name: str) -> dict[str, Any]:
+    """The bounds of a value that is a process's setting as it is."""
+    (row,) = (row for row in list_settings(SETTINGS[process]) if row.name == name)
+    if row.choices:
+        return {"enum": list(row.choices)}
+    return {"minimum": row.setting.least, "maximum": row.setting.most}
 
 
 def make_schema(sections: list[Section]) -> str:

@@ -41,8 +41,6 @@ def make_analyses(settings: Settings, cluster: Cluster, metrics: Metrics) -> Ana
         settings.analyzer_pod,
         AnalysisBounds(
             deadline_s=settings.analysis_deadline_seconds,
-            ttl_s=settings.analysis_ttl_seconds,
-            history=settings.analysis_history,
             max_parallelism=settings.analysis_max_parallelism,
             max_resources=settings.analysis_max_resources,
             at_a_time_per_namespace=settings.max_analyses_per_namespace,

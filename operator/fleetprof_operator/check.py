@@ -10,14 +10,16 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Annotated, Final
 
 from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
-from fleetprof_api.process.settings import SettingsParser, split_names
+from fleetprof_api.process.settings import Setting, read_table
 
 from fleetprof_operator.kubernetes.cluster import Cluster, Json
 from fleetprof_operator.log import set_up_logging
 from fleetprof_operator.ownership.lease import LEASE, TROUBLE_ANNOTATION, lease_path, read_holder
+from fleetprof_operator.settings import Namespace, OwnerName, name_owner
 
 log = logging.getLogger(__name__)
 
@@ -74,12 +76,24 @@ async def _run(leases: Sequence[str], owner: str) -> int:
     return 1 if problems else 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckSettings:
+    """Everything that the check is told from outside."""
+
+    namespace: Namespace
+    owner_name: OwnerName = ""
+    leases: Annotated[tuple[str, ...], Setting("the namespaces whose Lease the operator holds", metavar="A,B")]
+
+
 def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
     """Checks, and returns the exit code."""
-    parser = SettingsParser("fleetprof-operator check", "Does the operator serve?", environment, exit_codes=_EXIT_CODES)
-    parser.setting("namespace", required=True, help="the operator's own namespace")
-    parser.setting("owner", default="", metavar="NAMESPACE/NAME", help="this release; default: NAMESPACE/fleetprof")
-    parser.setting("leases", required=True, metavar="A,B", help="the namespaces whose Lease the operator holds")
-    given = parser.parse_args(arguments)
+    settings = read_table(
+        CheckSettings,
+        arguments,
+        environment,
+        program="fleetprof-operator check",
+        description="Does the operator serve?",
+        exit_codes=_EXIT_CODES,
+    )
     set_up_logging("info")
-    return asyncio.run(_run(split_names(given.leases), given.owner or f"{given.namespace}/fleetprof"))
+    return asyncio.run(_run(settings.leases, name_owner(settings.owner_name, settings.namespace)))

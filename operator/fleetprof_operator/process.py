@@ -157,7 +157,7 @@ class Operator:
             cleanup.push_async_callback(self._targets.close)
             cleanup.push_async_callback(self.hub.close)
             probes = await serve_probes(
-                self._settings.http_listen,
+                self._settings.listen.http,
                 self._find_obstacle,
                 self._metrics.registry,
                 lambda: take_snapshot(self.hub.telemetry),
@@ -165,7 +165,7 @@ class Operator:
             self.probe_server = probes
             cleanup.push_async_callback(probes.close)
             if self._readers is not None:
-                figures = await serve_figures(self._settings.figures_listen, self._read_figures, self._readers.admit)
+                figures = await serve_figures(self._settings.listen.figures, self._read_figures, self._readers.admit)
                 cleanup.push_async_callback(figures.close)
             heed_signals(stop)
             cleanup.callback(asyncio.create_task(self._health.run()).cancel)
@@ -178,7 +178,7 @@ class Operator:
                 return
             tls = self._certificates.current if self._certificates is not None else None
             self.hub_server = await serve(
-                self.hub, self._settings.hub_listen.text(), tls=tls, captures=False, beside=self._serve_beside()
+                self.hub, self._settings.listen.hub.text(), tls=tls, captures=False, beside=self._serve_beside()
             )
             cleanup.push_async_callback(self.hub_server.stop)
             log.info("the hub listens at port %d", self.hub_server.port)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fleetprof_api.process.kubernetes_errors import ApiRefused, ApiUnreachable
-from fleetprof_api.process.settings import SettingsParser, split_names
+from fleetprof_api.process.settings import read_table
 
 from fleetprof_operator.analyses.analyzer_job import select_jobs
 from fleetprof_operator.kubernetes.cluster import Cluster, Json
@@ -27,7 +27,7 @@ from fleetprof_operator.log import set_up_logging
 from fleetprof_operator.ownership.request_ownership import choose_finalizer
 from fleetprof_operator.profilerequests.records import CANCEL_ANNOTATION, PATH, PLURAL, UNINSTALLED, request_path
 from fleetprof_operator.profilerequests.status import is_finished
-from fleetprof_operator.settings import EXIT_CODES
+from fleetprof_operator.settings import EXIT_CODES, Namespace, Namespaces, OwnerName, name_owner
 
 log = logging.getLogger(__name__)
 
@@ -151,16 +151,25 @@ async def _run(ours: Release) -> int:
     return 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseSettings:
+    """Everything that the hook is told from outside."""
+
+    namespaces: Namespaces = ()
+    namespace: Namespace
+    owner_name: OwnerName = ""
+
+
 def main(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> int:
     """Releases, and returns the exit code."""
-    parser = SettingsParser(
-        "fleetprof-operator release", "Cancels and frees all requests.", environment, exit_codes=EXIT_CODES
+    settings = read_table(
+        ReleaseSettings,
+        arguments,
+        environment,
+        program="fleetprof-operator release",
+        description="Cancels and frees all requests.",
+        exit_codes=EXIT_CODES,
     )
-    parser.setting("namespaces", default="", metavar="A,B", help="those of these namespaces only; default: all")
-    parser.setting("namespace", required=True, help="the operator's own namespace, where analyzer Jobs are")
-    parser.setting("owner", default="", metavar="NAMESPACE/NAME", help="this release; default: NAMESPACE/fleetprof")
-    given = parser.parse_args(arguments)
     set_up_logging("info")
-    return asyncio.run(
-        _run(Release(given.owner or f"{given.namespace}/fleetprof", split_names(given.namespaces), given.namespace))
-    )
+    owner = name_owner(settings.owner_name, settings.namespace)
+    return asyncio.run(_run(Release(owner, settings.namespaces, settings.namespace)))

@@ -28,7 +28,7 @@ class Standby:
 
     async def wait(self) -> None:
         """Until this process serves; callers are handed on to the one that does."""
-        leadership, alerts = self._leadership, self._settings.alerts_listen
+        leadership, alerts = self._leadership, self._settings.listen.alerts
 
         def find_receiver() -> HostPort | None:
             hub = leadership.first_hub()
@@ -41,7 +41,7 @@ class Standby:
                 receiver = Relay(find_receiver, most=MOST_CALLERS)
                 relays.push_async_callback(receiver.close)
                 await receiver.start(alerts)
-            await self.relay.start(self._settings.hub_listen)
+            await self.relay.start(self._settings.listen.hub)
             await leadership.held.wait()
         self.relay = None
 

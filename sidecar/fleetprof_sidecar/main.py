@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from fleetprof_sidecar.telemetry.dcgm_exporter import DcgmExporter
 
 UNUSABLE: Final = 3
+SPOOL_BYTES: Final = 4 << 30
+"""The most bytes of finished traces on disk."""
 _FAREWELL_S: Final = 3.0
 
 log = logging.getLogger(__name__)
@@ -182,7 +184,7 @@ def main() -> None:
         trainers = TrainerSide(
             settings.directory, command_launches=settings.command_launches, agent=settings.agent_directory
         )
-        spool = Spool(settings.spool, settings.spool_limit_bytes)
+        spool = Spool(settings.spool, SPOOL_BYTES)
     except (ValueError, OSError, SpoolBusy) as problem:
         log.critical("cannot start: %s", problem)
         raise SystemExit(UNUSABLE) from None

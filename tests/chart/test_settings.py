@@ -1,20 +1,21 @@
 """The chart's settings of the processes, read by their own code."""
 
-import dataclasses
-import re
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fleetprof_api.process.settings import list_settings
 from fleetprof_operator.analyses.analyzer_job import RELEASE_LABEL
 from fleetprof_operator.identity.certificates import Certificates, renew_certificates
+from fleetprof_operator.identity.main import CertificateSettings
 from fleetprof_operator.identity.main import read_settings as read_certificate_settings
 from fleetprof_operator.injection.pods.sidecar_settings import InjectionSettings
+from fleetprof_operator.injection.webhook_settings import WebhookSettings
 from fleetprof_operator.injection.webhook_settings import read_settings as read_webhook_settings
-from fleetprof_operator.settings import read_settings
+from fleetprof_operator.settings import Settings, read_settings
 from fleetprof_store.location import StoreLocation, parse_location
+from fleetprof_webui.cluster.settings import Settings as WebUiSettings
 from fleetprof_webui.cluster.settings import read_settings as read_webui_settings
 from harness.kubernetes.chart import NAMESPACE, OIDC, S3, VALUE_SETS, Objects, render
 
@@ -52,11 +53,9 @@ def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> 
         variables["FLEETPROF_NAMESPACES"].split(",") if variables["FLEETPROF_NAMESPACES"] else ()
     )
     assert settings.tls_names[0].endswith(f"-hub.{NAMESPACE}.svc")
-    assert (settings.hub_listen.port, settings.http_listen.port, settings.figures_listen.port) == (8443, 8080, 8081)
     assert settings.analyzer_pod == objects.analyzer_pod()
     assert (settings.max_captures, settings.max_captures_per_namespace) == (200, 20)
     assert (settings.analysis_max_parallelism, settings.max_analyses_per_namespace) == (32, 4)
-    assert settings.analysis_history == 5
     assert settings.analysis_max_resources == {"cpu": "8", "memory": "32Gi", "ephemeral-storage": "16Gi"}
     name = deployment["metadata"]["name"].removesuffix("-operator")
     assert settings.owner == f"{NAMESPACE}/{name}"
@@ -64,21 +63,13 @@ def test_the_operator_understands_what_it_is_told(name: str, tmp_path: Path) -> 
     assert settings.account_name.startswith(f"system:serviceaccount:{NAMESPACE}:")
     assert settings.analyzer_pod is not None
     assert settings.analyzer_pod["metadata"]["labels"][RELEASE_LABEL] == name  # by which an uninstall knows them
-    known = {f"FLEETPROF_{field.name.upper()}" for field in dataclasses.fields(settings)}
-    known |= {
-        "FLEETPROF_POD_IP",
-        "FLEETPROF_CLUSTER",
-        "FLEETPROF_ACCOUNT",
-    }  # parts of `advertise`, `store`, `account_name`
+    known = {row.variable for row in list_settings(Settings)} | {"FLEETPROF_POD_IP"}  # a part of `advertise`
     assert {key for key in variables if key.startswith("FLEETPROF_")} <= known
 
 
-def variables(read: Callable[[list[str], dict[str, str]], object], capsys: pytest.CaptureFixture[str]) -> set[str]:
-    """The variables of a process's settings, by its own help."""
-    with pytest.raises(SystemExit):
-        read(["--help"], {})
-    flags = re.findall(r"^  --([a-z-]+)", capsys.readouterr().out, re.MULTILINE)
-    return {f"FLEETPROF_{flag.upper().replace('-', '_')}" for flag in flags}
+def variables(table: type) -> set[str]:
+    """The variables of a process's settings."""
+    return {row.variable for row in list_settings(table)}
 
 
 def test_sidecars_are_told_where_their_nodes_exporter_is() -> None:
@@ -86,17 +77,16 @@ def test_sidecars_are_told_where_their_nodes_exporter_is() -> None:
     assert read_webhook_settings([], variables).sidecar.dcgm_url == "http://$(FLEETPROF_NODE_IP):9400/metrics"
 
 
-def test_the_webhook_understands_what_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_webhook_understands_what_it_is_told() -> None:
     environ = environment(render(), "fleetprof-webhook")
     settings = read_webhook_settings([], environ | {"FLEETPROF_HUB_SERVICE_HOST": "10.0.0.1"})
-    assert (settings.listen.port, settings.health_listen.port) == (9443, 8080)
     assert settings.sidecar == InjectionSettings(
         image="ghcr.io/fleetprof/sidecar:0.1.0",
         hub=f"fleetprof-hub.{NAMESPACE}.svc:8443",
         hub_ip="10.0.0.1",  # of the Service's own variable
         ca=settings.sidecar.ca,
     )
-    assert set(environ) <= variables(read_webhook_settings, capsys)
+    assert set(environ) <= variables(WebhookSettings)
 
 
 @pytest.mark.parametrize(
@@ -116,16 +106,16 @@ def test_the_webhook_hears_of_a_store_that_the_cluster_alone_knows(values: tuple
     assert read_webhook_settings([], variables).sidecar.store_host == (host or "")
 
 
-def test_what_keeps_the_certificates_understands_what_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_keeps_the_certificates_understands_what_it_is_told() -> None:
     environ = environment(render(), "fleetprof-certificates")
     settings = read_certificate_settings([], environ | {"FLEETPROF_NAMESPACE": NAMESPACE})
-    assert (settings.tls_secret, settings.http_port) == ("fleetprof-webhook-tls", 8080)
+    assert settings.tls_secret == "fleetprof-webhook-tls"
     assert f"fleetprof-webhook.{NAMESPACE}.svc" in settings.tls_names
-    assert set(environ) <= variables(read_certificate_settings, capsys)
+    assert set(environ) <= variables(CertificateSettings)
 
 
 @pytest.mark.parametrize("name", [name for name in VALUE_SETS if name.startswith("web UI")])
-def test_the_web_ui_understands_what_it_is_told(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_web_ui_understands_what_it_is_told(name: str, tmp_path: Path) -> None:
     environ = environment(render(VALUE_SETS[name]), "fleetprof-webui")
     (tmp_path / "secret").write_text("s")
     of_kubernetes = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
@@ -136,14 +126,13 @@ def test_the_web_ui_understands_what_it_is_told(name: str, tmp_path: Path, capsy
     if "FLEETPROF_OIDC_CLIENT_SECRET_FILE" in given:
         given["FLEETPROF_OIDC_CLIENT_SECRET_FILE"] = str(tmp_path / "secret")
     settings = read_webui_settings([], given | of_kubernetes)
-    assert (settings.listen.port, settings.http_listen.port) == (8770, 8080)
     assert (settings.provider is None) == ("proxy" in name or "kubectl" in name)
     assert settings.kubectl_sign_in is ("kubectl" in name)
     if settings.provider is not None:
         assert settings.provider.scopes == ("openid", "email", "groups")
         assert settings.provider.issuer == "https://idp.example:8443/realm"
     assert settings.store == parse_location(environment(render(VALUE_SETS[name]), "fleetprof-operator")[STORE])
-    assert {key for key in environ if key.startswith("FLEETPROF_")} <= variables(read_webui_settings, capsys)
+    assert {key for key in environ if key.startswith("FLEETPROF_")} <= variables(WebUiSettings)
 
 
 @pytest.mark.parametrize(

@@ -38,12 +38,12 @@ def test_settings_come_from_flags_and_environment_and_the_flag_wins() -> None:
             "FLEETPROF_STORE": "s3://b/p?endpoint=http://minio:9000",
             "FLEETPROF_NAMESPACE": "there",
             "FLEETPROF_NAMESPACES": " a, b,",
-            "FLEETPROF_HUB_LISTEN": "[::1]:1",
+            "FLEETPROF_LISTEN": "hub=[::1]:1",
             "FLEETPROF_TLS_NAMES": "hub,webhook",
         },
     )
     assert (settings.namespace, settings.namespaces, settings.max_captures) == ("here", ("a", "b"), 7)
-    assert settings.hub_listen == HostPort("::1", 1)
+    assert (settings.listen.hub, settings.listen.http.port) == (HostPort("::1", 1), 8080)
     assert (settings.store.endpoint, settings.tls_names) == ("http://minio:9000", ("hub", "webhook"))
     assert (settings.tls_directory, settings.analyzer_pod, settings.report_url) == (None, None, "")
 
@@ -52,7 +52,8 @@ def test_settings_come_from_flags_and_environment_and_the_flag_wins() -> None:
     ("more", "says"),
     [
         (["--store", "ftp://x"], "--store: 'ftp://x' must be a directory or s3://bucket/prefix"),
-        (["--hub-listen", "8443"], "--hub-listen: '8443' must be HOST:PORT"),
+        (["--listen", "hub=8443"], "--listen: '8443' must be HOST:PORT"),
+        (["--listen", "127.0.0.1:0"], "must be NAME=HOST:PORT with a name of hub, http, figures, alerts"),
         (["--max-captures", "0"], "--max-captures: must be from 1 to 10000, got 0"),
         (["--analysis-deadline-seconds", "5"], "--analysis-deadline-seconds: must be from 60 to 86400"),
         (["--report-url", "https://x/{secret}"], "--report-url: may hold {namespace}, {name} and {uid} only"),

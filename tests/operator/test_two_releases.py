@@ -44,8 +44,8 @@ async def releases(tmp_path: Path) -> AsyncIterator[dict[str, RequestGround]]:
         (tmp_path / "cluster").mkdir()
         api = running.enter_context(serve_requests(tmp_path / "cluster"))
         shard = RequestGround(api, tmp_path)
-        port = f"127.0.0.1:{find_ports(1)[0]}"  # which it has from when it holds its Lease
-        wide = shard.beside("wide", "--leases", LEASES, "--hub-listen", port, "--owner", "fleetprof-system/wide")
+        port = f"hub=127.0.0.1:{find_ports(1)[0]}"  # which it has from when it holds its Lease
+        wide = shard.beside("wide", "--leases", LEASES, "--listen", port, "--owner", "fleetprof-system/wide")
         wide.namespace = f"{shard.namespace}-other"
         wide.must("POST", "/api/v1/namespaces", {"metadata": {"name": wide.namespace}})
         account = {"metadata": {"name": "default"}}

@@ -51,7 +51,7 @@ def absent(number: int) -> dict[str, object]:
 async def test_more_requests_wait_than_a_client_has_connections(ground: RequestGround) -> None:
     ground.end_operator()
     ground.add_lease(ground.namespace)
-    ground.arguments += ["--leases", ground.namespace, "--hub-listen", f"127.0.0.1:{find_ports(1)[0]}"]
+    ground.arguments += ["--leases", ground.namespace, "--listen", f"hub=127.0.0.1:{find_ports(1)[0]}"]
     ground.start_operator()
     before, reads = count_watches(ground, "pods"), count_pod_reads(ground)
     ground.add_pod("stuck-0", "Pending", labels={"batch.kubernetes.io/job-name": "absent-0"})

@@ -15,10 +15,9 @@ def test_settings_come_from_flags_and_environment_and_the_flag_wins() -> None:
         "FLEETPROF_NAMESPACE": "env",
         "FLEETPROF_WORKLOAD": "batch/v1/Job/llama",
         "FLEETPROF_LABEL": "a=1,b=2",
-        "FLEETPROF_SPOOL_LIMIT_BYTES": "2000000",
     }
     settings = read_settings([*NEEDED, "--namespace", "flag"], environment)
-    assert (settings.namespace, settings.spool, settings.spool_limit_bytes) == ("flag", Path("/spool"), 2_000_000)
+    assert (settings.namespace, settings.spool) == ("flag", Path("/spool"))
     assert settings.workload is not None
     assert (settings.workload.api_version, settings.workload.kind, settings.workload.name) == (
         "batch/v1",
@@ -44,7 +43,7 @@ def test_settings_come_from_flags_and_environment_and_the_flag_wins() -> None:
         ([*NEEDED, "--state", "/state"], "exclude each other"),
         ([*NEEDED, "--workload", "llama"], "APIVERSION/KIND/NAME"),
         ([*NEEDED, "--label", "x"], "KEY=VALUE"),
-        ([*NEEDED, "--spool-limit-bytes", "5"], "1048576 or more"),
+        ([*NEEDED, "--storage-limit-bytes", "-1"], "--storage-limit-bytes: must be 0 or more"),
         ([*NEEDED, "--grace-seconds", "-1"], "from 0 to 3600"),
         ([*NEEDED, "--dcgm-url", "10.0.0.7:9400"], "must be http:// or https://"),
     ],

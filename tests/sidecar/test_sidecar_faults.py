@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from fleetprof_api.hub import hub_pb2
+from fleetprof_sidecar.main import SPOOL_BYTES
 from harness.sidecar.armed_captures import NS, Await, arm, known_trainers, reached
 
 FAULTS = {
@@ -52,11 +53,11 @@ async def test_each_fault_of_a_trainer_ends_in_its_reason(
 async def test_the_spools_limit_is_a_named_end(
     hub: Any, start_sidecar: Any, start_trainers: Any, await_that: Await, tmp_path: Path
 ) -> None:
-    start_sidecar("--spool-limit-bytes", str(1 << 20))
+    start_sidecar()
     start_trainers("--ranks", "1", "--step-ms", "20", "--poll-ms", "200")
     await await_that(known_trainers(hub, 1))
     with (tmp_path / "spool/files/other.trace.json.gz").open("wb") as file:
-        file.truncate(1 << 20)
+        file.truncate(SPOOL_BYTES)  # without a block on the disk
     arm(hub)
     await await_that(reached(hub, "cap-1", 0, "FAILED"))
     assert hub.last("cap-1").reason == "SpoolFull"

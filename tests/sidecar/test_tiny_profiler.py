@@ -17,7 +17,7 @@ from fleetprof_api.hub.hub_pb2 import Process
 from fleetprof_api.request import Window
 from fleetprof_operator.hub.planning.plan import make_plan
 from fleetprof_sidecar.delivery.spool import Spool
-from fleetprof_sidecar.main import Sidecar
+from fleetprof_sidecar.main import SPOOL_BYTES, Sidecar
 from fleetprof_sidecar.settings import read_settings
 from fleetprof_sidecar.trainer_side import TrainerSide
 from harness.hub.scripted_hub import ScriptedHub
@@ -31,7 +31,7 @@ async def sidecar(hub: ScriptedHub, short_directory: str, tmp_path: Path) -> Asy
     words = ["--directory", short_directory, "--spool", str(tmp_path / "spool"), "--state", str(hub.state_directory)]
     settings = read_settings([*words, "--grace-seconds", "0"])
     trainers = TrainerSide(settings.directory, profiler=TinyProfiler())
-    spool = Spool(settings.spool, settings.spool_limit_bytes)
+    spool = Spool(settings.spool, SPOOL_BYTES)
     stop = asyncio.Event()
     running = asyncio.create_task(Sidecar(settings, trainers, spool).run(stop))
     yield

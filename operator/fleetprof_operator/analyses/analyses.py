@@ -11,7 +11,7 @@ import logging
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from fleetprof_api.errors import FleetprofError
@@ -21,7 +21,6 @@ from fleetprof_api.request import Analysis
 from fleetprof_operator.analyses.analyzer_job import (
     HISTORY,
     RELEASE_LABEL,
-    TTL_S,
     UID_LABEL,
     Shards,
     build_job,
@@ -54,8 +53,7 @@ class AnalysisBounds:
     """
 
     deadline_s: int
-    ttl_s: int = field(default=TTL_S, kw_only=True)
-    history: int = field(default=HISTORY, kw_only=True)
+    history: int = HISTORY
     max_parallelism: int
     max_resources: Mapping[str, str]
     at_a_time_per_namespace: int
@@ -159,7 +157,6 @@ class AnalyzerJobs:
             name=order.name,
             analysis=order.analysis,
             deadline_s=self._bounds.deadline_s,
-            ttl_s=self._bounds.ttl_s,
             max_resources=self._bounds.max_resources,
             shards=shards,
         )

@@ -22,7 +22,7 @@ RELEASE_LABEL: Final = "fleetprof.io/release"
 RANKS_PER_POD: Final = 32
 PODS_AT_A_TIME: Final = 8  # unless the request says
 MOST_SHARDS: Final = 1000
-TTL_S: Final = 3600  # unless the installation says
+_TTL_S: Final = 600  # for its log
 HISTORY: Final = 5  # likewise
 _OUT_OF_MEMORY: Final = 137  # SIGKILL by the kernel; a disruption has its own condition, which is looked at first
 _CANNOT_HELP: Final = (2, 3, 4)  # wrong settings, nothing stored, the store refuses
@@ -60,7 +60,6 @@ def build_job(
     name: str,
     analysis: Analysis | None,
     deadline_s: int,
-    ttl_s: int = TTL_S,
     shards: Shards | None = None,
     max_resources: Mapping[str, str] = _NO_BOUNDS,
 ) -> Json:
@@ -81,7 +80,7 @@ def build_job(
     container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
     spec: Json = {
         "activeDeadlineSeconds": deadline_s,
-        "ttlSecondsAfterFinished": ttl_s,
+        "ttlSecondsAfterFinished": _TTL_S,
         "podFailurePolicy": {"rules": _failure_rules(container["name"], indexed=shards is not None)},
         "template": pod,
     }

@@ -12,52 +12,39 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Final
 
 from fleetprof_api.process.address import HostPort
-from fleetprof_api.process.settings import SettingsParser, split_names
+from fleetprof_api.process.settings import LogLevel, Setting, read_table
 
 from fleetprof_operator.identity.certificate_keeper import CertificateKeeper
 from fleetprof_operator.kubernetes.cluster import Cluster
 from fleetprof_operator.log import set_up_logging
 from fleetprof_operator.web.probes import serve_probes
 
+_PROBES: Final = HostPort("0.0.0.0", 8080)  # noqa: S104 - the kubelet asks at the pod's address
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateSettings:
     """Everything that the process is told from outside."""
 
-    namespace: str
-    tls_secret: str
-    tls_names: tuple[str, ...]
-    webhook_configuration: str
-    http_port: int
-    log_level: str
+    namespace: Annotated[str, Setting("where the Secret is")]
+    tls_secret: Annotated[str, Setting("the Secret; it must exist")]
+    tls_names: Annotated[tuple[str, ...], Setting("names of the webhook in the certificate", metavar="A,B")]
+    webhook_configuration: Annotated[str, Setting("MutatingWebhookConfiguration to fill", metavar="NAME")]
+    log_level: LogLevel = "info"
 
 
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> CertificateSettings:
     """The settings. Ends the process with exit code 2 and a message when they are wrong, as argparse does."""
-    parser = SettingsParser(
-        "fleetprof-certificates",
-        "Keeps the webhook's certificate, and has the API server trust it.",
+    return read_table(
+        CertificateSettings,
+        arguments,
         environment,
+        program="fleetprof-certificates",
+        description="Keeps the webhook's certificate, and has the API server trust it.",
         exit_codes="0 ended as asked (SIGTERM, SIGINT); 2 wrong settings; 1 an error of its own",
-    )
-    parser.setting("namespace", required=True, help="where the Secret is")
-    parser.setting("tls-secret", required=True, help="the Secret; it must exist")
-    parser.setting("tls-names", required=True, metavar="A,B", help="names of the webhook in the certificate")
-    parser.setting("webhook-configuration", required=True, metavar="NAME", help="MutatingWebhookConfiguration to fill")
-    parser.setting("http-port", default=8080, type=int, metavar="PORT", help="/healthz and /readyz")
-    parser.log_level()
-    given = parser.parse_args(arguments)
-    if not 0 <= given.http_port <= 65535:
-        parser.error(f"--http-port: must be from 0 to 65535, got {given.http_port}")
-    return CertificateSettings(
-        namespace=given.namespace,
-        tls_secret=given.tls_secret,
-        tls_names=split_names(given.tls_names),
-        webhook_configuration=given.webhook_configuration,
-        http_port=given.http_port,
-        log_level=given.log_level,
     )
 
 
@@ -70,8 +57,7 @@ async def _keep(settings: CertificateSettings) -> None:
         names=settings.tls_names,
         webhook_configuration=settings.webhook_configuration,
     )
-    listen = HostPort("0.0.0.0", settings.http_port)  # noqa: S104 - the kubelet asks at the pod's address
-    probes = await serve_probes(listen, lambda: keeper.trouble)
+    probes = await serve_probes(_PROBES, lambda: keeper.trouble)
     keeping = asyncio.create_task(keeper.run())
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, keeping.cancel)

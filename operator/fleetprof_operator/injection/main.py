@@ -73,13 +73,13 @@ async def serve(settings: WebhookSettings, stop: asyncio.Event) -> None:
     nodes = ClusterNodes(cluster, settings.sidecar.image) if settings.require_image else None
     watching = asyncio.create_task(nodes.run()) if nodes else None
     webhook = Webhook(current, NamespaceLimitsReader(list_objects), nodes.current if nodes else None)
-    health = await serve_probes(settings.health_listen, webhook.find_obstacle, webhook.registry)
+    health = await serve_probes(settings.listen.http, webhook.find_obstacle, webhook.registry)
     admission: Connections | None = None
     try:
         while not stop.is_set():
             if certificate.load() and admission is None:
                 admission = Connections(webhook.make_admission(), certificate.context, what="reviews")
-                await admission.start(settings.listen.host, settings.listen.port)
+                await admission.start(settings.listen.https.host, settings.listen.https.port)
             if current.has_native_sidecars is None:
                 current.has_native_sidecars = await _ask_for_native_sidecars(cluster)
             await store.look_up()

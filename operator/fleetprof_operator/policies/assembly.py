@@ -63,7 +63,7 @@ class Policies:
         """The part that begins and ends them. `serves`: whether an object is this release's."""
         token = self.settings.alerts_token_file
         receiver = AlertReceiver(token, self.engine.take_alerts, self.settings.namespace) if token is not None else None
-        return PolicyControl(self.engine, serves, receiver, self.settings.alerts_listen, certificate)
+        return PolicyControl(self.engine, serves, receiver, self.settings.listen.alerts, certificate)
 
 
 def _count_bytes(hub: Hub, uid: str) -> int | None:

@@ -189,7 +189,6 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         "commonLabels.cost-centre=ml",
         *(f"pods.{value}" for value in PLACES),
         *(f"{part}.{value}" for part in ("operator", "webui") for value in MOUNTS),
-        "analyzer.ttlSecondsAfterFinished=300",
         "webhook.pods.failurePolicy=Fail",
         "webhook.requests.failurePolicy=Ignore",
         "webhook.excludedNamespaces={team-x,kube-system}",

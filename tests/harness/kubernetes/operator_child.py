@@ -5,16 +5,18 @@ It says `{"hub": port, "http": port, "alerts": port or 0}` once it is ready, or 
 
 import asyncio
 import socket
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from fleetprof_api.process.address import HostPort
 from fleetprof_operator.hub.access.authentication import SharedToken
 from fleetprof_operator.hub.settings import HubSettings
 from fleetprof_operator.hub.storage.uploads import serve_uploads
 from fleetprof_operator.kubernetes.cluster import Cluster
 from fleetprof_operator.log import set_up_logging
 from fleetprof_operator.process import Operator
-from fleetprof_operator.settings import read_settings
+from fleetprof_operator.settings import OperatorAddresses, read_settings
 from fleetprof_store.directory import DirectoryStore
 
 MS = 10**6
@@ -27,8 +29,10 @@ def run(folder: Path, token: str, more: list[str], ready: Connection) -> None:
 
 async def _run(folder: Path, token: str, more: list[str], ready: Connection) -> None:
     arguments = ["--store", str(folder), "--namespace", "fleetprof-system"]
-    arguments += ["--hub-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--alerts-listen", "127.0.0.1:0"]
     settings = read_settings([*arguments, *more], {})
+    free = HostPort("127.0.0.1", 0)
+    listen = OperatorAddresses(*(free if address.host == "0.0.0.0" else address for address in settings.listen))
+    settings = replace(settings, listen=listen)
     set_up_logging(settings.log_level)
     store = DirectoryStore(settings.store.directory, b"s" * 32, "")
     uploads = await serve_uploads(store, socket.create_server(("127.0.0.1", 0)))

@@ -54,8 +54,7 @@ def run_webhook(folder: Path, kubeconfig: Path, hub: str) -> Iterator[RunningWeb
     webhook = RunningWebhook(folder, port, health, base64.b64encode(made.ca_crt).decode())
     environment = os.environ | {
         "KUBECONFIG": str(kubeconfig),
-        "FLEETPROF_LISTEN": f"127.0.0.1:{port}",
-        "FLEETPROF_HEALTH_LISTEN": f"127.0.0.1:{health}",
+        "FLEETPROF_LISTEN": f"https=127.0.0.1:{port},http=127.0.0.1:{health}",
         "FLEETPROF_TLS_DIRECTORY": str(folder),
         "FLEETPROF_HUB_CA_FILE": str(folder / "ca.crt"),
         "FLEETPROF_HUB": hub,

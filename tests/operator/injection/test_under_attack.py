@@ -81,8 +81,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))
     environment = os.environ | {
         "KUBECONFIG": str(tmp_path / "kubeconfig"),
-        "FLEETPROF_LISTEN": f"127.0.0.1:{port}",
-        "FLEETPROF_HEALTH_LISTEN": f"127.0.0.1:{health}",
+        "FLEETPROF_LISTEN": f"https=127.0.0.1:{port},http=127.0.0.1:{health}",
         "FLEETPROF_TLS_DIRECTORY": str(tmp_path),
         "FLEETPROF_HUB_CA_FILE": str(tmp_path / "ca.crt"),
         "FLEETPROF_HUB": "fleetprof-hub.fleetprof-system.svc:8443",

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from fleetprof_api.process.address import HostPort
 from fleetprof_operator.injection.webhook_settings import read_settings
 
 GOOD = {
@@ -18,7 +17,6 @@ GOOD = {
 def test_the_environment_of_the_chart() -> None:
     resources = {"requests": {"cpu": "50m", "memory": "96Mi"}, "limits": {"cpu": 1, "memory": "256Mi"}}
     settings = read_settings([], {**GOOD, "FLEETPROF_SIDECAR_RESOURCES": json.dumps(resources)})
-    assert (settings.listen, settings.health_listen) == (HostPort("0.0.0.0", 9443), HostPort("0.0.0.0", 8080))
     sidecar = settings.sidecar
     assert (sidecar.store_host, sidecar.store_ip) == ("", "")
     assert (sidecar.hub, sidecar.hub_ip) == ("my-fleetprof-hub.tools.svc:8443", "10.0.0.9")
@@ -41,7 +39,7 @@ def test_the_environment_of_the_chart() -> None:
         ({"FLEETPROF_SIDECAR_PULL_POLICY": "Always", "FLEETPROF_REQUIRE_IMAGE": "true"}, "--require-image"),
         ({"FLEETPROF_SIDECAR_USER": "0"}, "run_as_user"),
         ({"FLEETPROF_SIDECAR_USER": "me"}, "--sidecar-user: 'me' is not a uid"),
-        ({"FLEETPROF_LISTEN": "x:y"}, "--listen: 'x:y' must be HOST:PORT"),
+        ({"FLEETPROF_LISTEN": "http=x:y"}, "--listen: 'x:y' must be HOST:PORT"),
         ({"FLEETPROF_LOG_LEVEL": "loud"}, "--log-level: invalid choice: 'loud'"),
         ({"FLEETPROF_SIDECAR_RESOURCES": "{"}, "--sidecar-resources: "),
         ({"FLEETPROF_SIDECAR_RESOURCES": '{"limit": {}}'}, "--sidecar-resources: "),

@@ -17,10 +17,10 @@ from kubernetes.aio.config import load_kube_config
 pytestmark = pytest.mark.cluster
 
 
-def replica(identity: str) -> list[str]:
+def replica(identity: str, *listen: str) -> list[str]:
     (port,) = find_ports(1)
     address = f"127.0.0.1:{port}"
-    return ["--identity", identity, "--hub-listen", address, "--advertise", address]
+    return ["--identity", identity, "--listen", ",".join((f"hub={address}", *listen)), "--advertise", address]
 
 
 async def call_receiver(address: str, token: str) -> tuple[int, dict[str, int]]:
@@ -92,9 +92,9 @@ async def test_a_replica_that_stands_by_hands_alertmanagers_calls_on(
     first.add_lease(first.namespace)
     token_file, (port,) = tmp_path / "token", find_ports(1)
     token_file.write_text("t" * 32)
-    receives = ["--alerts-token-file", str(token_file), "--alerts-listen"]
-    standing_by = first.beside("second", *first.arguments, *replica("second"), *receives, f"127.0.0.2:{port}")
-    first.arguments += [*replica("first"), *receives, f"127.0.0.1:{port}"]
+    first.arguments += ["--alerts-token-file", str(token_file)]
+    standing_by = first.beside("second", *first.arguments, *replica("second", f"alerts=127.0.0.2:{port}"))
+    first.arguments += replica("first", f"alerts=127.0.0.1:{port}")
     first.start_operator()
     await first.until(lambda: "serves" in first.log(), "the first to serve")
     grounds.append(standing_by)

@@ -95,9 +95,6 @@ def flags(provider: Issuer, cluster: ApiServer, tmp_path: Path) -> list[str]:
         f"--identity-ca-file={provider.ca_file}",
         "--groups-claim=groups",
         "--groups-prefix=oidc:",
-        f"--api-server=https://127.0.0.1:{cluster.port}",
-        f"--api-server-ca-file={cluster.authority}",
-        f"--api-server-token-file={tmp_path / 'token'}",
     ]
 
 
@@ -128,7 +125,16 @@ class Browser:
 
 
 @pytest.fixture
-def make_browser(flags: list[str], provider: Issuer, tmp_path: Path) -> Iterator[Callable[..., Browser]]:
+def connect(cluster: ApiServer, tmp_path: Path) -> Callable[[], KubernetesApi]:
+    """Opens the service's own way to the API server; `flags` makes its token."""
+    address = f"https://127.0.0.1:{cluster.port}"
+    return lambda: KubernetesApi(address, ca_file=cluster.authority, token_file=tmp_path / "token")
+
+
+@pytest.fixture
+def make_browser(
+    flags: list[str], connect: Callable[[], KubernetesApi], provider: Issuer, tmp_path: Path
+) -> Iterator[Callable[..., Browser]]:
     """A service with more flags, and a browser in front of it; `of` another browser: at the same service."""
     store = MemoryStore()
     for namespace in ("team-a", "team-b"):
@@ -137,8 +143,7 @@ def make_browser(flags: list[str], provider: Issuer, tmp_path: Path) -> Iterator
     catalog.refresh()
 
     def make_one(*more: str, of: Browser | None = None) -> Browser:
-        settings = read_settings([*flags, *more], {})
-        api = KubernetesApi(settings.api_address, ca_file=settings.api_ca_file, token_file=settings.api_token_file)
+        settings, api = read_settings([*flags, *more], {}), connect()
         site = of.site if of else make_site(settings, store, catalog, api)
         client = TestClient(
             site.pages, base_url=PUBLIC, headers={"Accept": "application/json"}, raise_server_exceptions=False

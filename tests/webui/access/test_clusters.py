@@ -61,7 +61,12 @@ def rights(cluster: ApiServer) -> None:
 
 @pytest.fixture
 def visit(
-    flags: list[str], provider: Issuer, rights: None, s3_server: Any, tmp_path: Path
+    flags: list[str],
+    connect: Callable[[], KubernetesApi],
+    provider: Issuer,
+    rights: None,
+    s3_server: Any,
+    tmp_path: Path,
 ) -> Iterator[Callable[[str], Browser]]:
     """Somebody of a group, signed in at the web UI of `east`, over a bucket of three clusters."""
     bucket = s3_server.make_bucket()
@@ -79,7 +84,7 @@ def visit(
 
     def come(group: str) -> Browser:
         settings = read_settings([*flags, "--cluster=east", "--writes=token"], {})
-        api = KubernetesApi(settings.api_address, ca_file=settings.api_ca_file, token_file=settings.api_token_file)
+        api = connect()
         site = make_site(settings, store, catalog, api)
         client = TestClient(
             site.pages, base_url=PUBLIC, headers={"Accept": "application/json"}, raise_server_exceptions=False

@@ -72,7 +72,7 @@ def ann(cluster: ApiServer) -> Callable[..., str]:
 
 
 @pytest.fixture
-def visit(flags: list[str], tmp_path: Path) -> Iterator[Callable[..., Visitor]]:
+def visit(flags: list[str], connect: Callable[[], KubernetesApi], tmp_path: Path) -> Iterator[Callable[..., Visitor]]:
     """Somebody at a service that nobody but kubectl leads people to, unless `more` says otherwise."""
     store = MemoryStore()
     for namespace in ("team-a", "team-b"):
@@ -83,7 +83,7 @@ def visit(flags: list[str], tmp_path: Path) -> Iterator[Callable[..., Visitor]]:
 
     def make_one(*more: str, base_url: str = FORWARDED) -> Visitor:
         settings = read_settings([*alone, "--kubectl-sign-in", *more], {})
-        api = KubernetesApi(settings.api_address, ca_file=settings.api_ca_file, token_file=settings.api_token_file)
+        api = connect()
         pages = make_site(settings, store, catalog, api).pages
         client = TestClient(
             pages, base_url=base_url, headers={"Accept": "application/json"}, raise_server_exceptions=False

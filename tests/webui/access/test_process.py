@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -30,6 +31,12 @@ pytestmark = pytest.mark.cluster
 
 JSON = {"Accept": "application/json"}
 RUNNING = "uid-running"
+_WITH_ACCOUNT = """
+from pathlib import Path
+from fleetprof_webui.cluster import main
+main.ACCOUNT = Path({str_account!r})
+main.main()
+"""
 # Follows a stream as the pages do; its end is what it last said.
 FOLLOW = """address => {
     window.events = [];
@@ -72,23 +79,20 @@ def process(provider: Issuer, cluster: ApiServer, tmp_path_factory: pytest.TempP
         "STORE": folder / "store",
         "CATALOG": sqlite_url(folder / "catalog.sqlite"),
         "PUBLIC_URL": f"http://localhost:{port}",
-        "LISTEN": f"127.0.0.1:{port}",
-        "HTTP_LISTEN": f"127.0.0.1:{probes}",
-        "METRICS_LISTEN": "127.0.0.1:0",
+        "LISTEN": f"pages=127.0.0.1:{port},http=127.0.0.1:{probes},metrics=127.0.0.1:0",
         "OIDC_ISSUER_URL": provider.issuer,
         "OIDC_CLIENT_ID": CLIENT,
         "OIDC_CLIENT_SECRET_FILE": folder / "secret",
         "IDENTITY_CA_FILE": provider.ca_file,
-        "API_SERVER": f"https://127.0.0.1:{cluster.port}",
-        "API_SERVER_CA_FILE": cluster.authority,
-        "API_SERVER_TOKEN_FILE": folder / "token",
     }
     variables = {f"FLEETPROF_{name}": str(value) for name, value in environment.items()}
-    flags = ["--groups-claim=groups", "--groups-prefix=oidc:", "--look-every-seconds=1"]
+    variables |= {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(cluster.port)}
+    shutil.copy(cluster.authority, folder / "ca.crt")
+    flags = ["--groups-claim=groups", "--groups-prefix=oidc:"]
     log = folder / "log"
     with log.open("wb") as out:
         running = subprocess.Popen(
-            [Path(sys.executable).with_name("fleetprof-webui"), *flags],
+            [sys.executable, "-c", _WITH_ACCOUNT.format(str_account=str(folder)), *flags],
             env=os.environ | variables,
             stdin=subprocess.DEVNULL,
             stdout=out,

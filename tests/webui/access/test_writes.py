@@ -139,12 +139,9 @@ def test_what_the_api_server_finds_wrong_is_said_and_nothing_made(
     ids=str,
 )
 async def test_nobody_of_the_system_is_impersonated(
-    flags: list[str], cluster: ApiServer, impersonator: None, user: str, groups: tuple[str, ...]
+    flags: list[str], connect: Callable[[], KubernetesApi], impersonator: None, user: str, groups: tuple[str, ...]
 ) -> None:
-    from fleetprof_webui.cluster.settings import read_settings
-
-    settings = read_settings(flags, {})
-    api = KubernetesApi(settings.api_address, ca_file=settings.api_ca_file, token_file=settings.api_token_file)
+    api = connect()
     try:
         with pytest.raises(ApiRefused, match="impersonates no such"):
             await api.call_as_person(user, groups, "POST", requests_path("team-a"), {})

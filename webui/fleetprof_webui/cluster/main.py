@@ -5,9 +5,12 @@ Exit codes: 0 ended as asked; 2 wrong settings, or what they name cannot be used
 
 import asyncio
 import logging
+import os
 import signal
 import ssl
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from fleetprof_api.process.address import HostPort
@@ -27,6 +30,7 @@ from fleetprof_webui.kubernetes_api import KubernetesApi
 from fleetprof_webui.listener.server import Server, make_server
 
 WRONG_SETTINGS: Final = 2
+ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _MOST_OF_PEOPLE: Final = 1024
 _MOST_OF_PROBES: Final = 64
 _ENDS_WITHIN_S: Final = 5
@@ -35,16 +39,25 @@ _SWITCH_S: Final = 0.0005  # a thread that calculates holds up the event loop fo
 log = logging.getLogger(__name__)
 
 
+def connect_api(environment: Mapping[str, str], account: Path) -> KubernetesApi:
+    """The API server of the cluster that this process runs in. Raises ValueError where it runs in none."""
+    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
+    if not host or not port.isdecimal():
+        raise ValueError("KUBERNETES_SERVICE_HOST is not set: this process runs in a cluster alone")
+    address = f"https://{HostPort(host, int(port)).text()}"
+    return KubernetesApi(address, ca_file=account / "ca.crt", token_file=account / "token")
+
+
 async def serve(settings: Settings, store: Store) -> None:
     """Until SIGTERM or SIGINT. Raises CatalogUnusable, OSError."""
-    engine = await asyncio.to_thread(open_database, settings.catalog_url)
-    api = KubernetesApi(settings.api_address, ca_file=settings.api_ca_file, token_file=settings.api_token_file)
+    engine = await asyncio.to_thread(open_database, settings.catalog)
+    api = connect_api(os.environ, ACCOUNT)
     catalog = Catalog(store, engine, cluster=settings.cluster)
     site = make_site(settings, store, catalog, api)
     servers = [
-        _make_server(site.pages, settings.listen, _MOST_OF_PEOPLE),
-        _make_server(site.probes, settings.http_listen, _MOST_OF_PROBES),
-        _make_server(site.metrics, settings.metrics_listen, _MOST_OF_PROBES),
+        _make_server(site.pages, settings.listen.pages, _MOST_OF_PEOPLE),
+        _make_server(site.probes, settings.listen.http, _MOST_OF_PROBES),
+        _make_server(site.metrics, settings.listen.metrics, _MOST_OF_PROBES),
     ]
 
     def end() -> None:

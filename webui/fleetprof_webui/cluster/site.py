@@ -27,6 +27,7 @@ from fleetprof_webui.routes import health, kubectl, sign_in
 from fleetprof_webui.service import Service
 
 _PORTS: Final = {"https": 443, "http": 80}
+_LOOK_EVERY_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def make_site(settings: Settings, store: Store, catalog: Catalog, api: Kubernete
     app = create_application(
         service,
         hosts=_list_hosts(settings.public_url),
-        look_every_s=settings.look_every_s,
+        look_every_s=_LOOK_EVERY_S,
         metrics=False,
         forwarded=by_kubectl is not None,
         name_caller=access.name_caller,

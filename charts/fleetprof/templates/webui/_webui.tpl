@@ -27,12 +27,6 @@
 {{- $webui := .Values.webui -}}
 - name: FLEETPROF_LOG_LEVEL
   value: {{ .Values.pods.logLevel }}
-- name: FLEETPROF_LISTEN
-  value: 0.0.0.0:8770
-- name: FLEETPROF_HTTP_LISTEN
-  value: 0.0.0.0:8080
-- name: FLEETPROF_METRICS_LISTEN
-  value: 0.0.0.0:8082
 {{- with $webui.url }}
 - name: FLEETPROF_PUBLIC_URL
   value: {{ . | quote }}

@@ -127,8 +127,8 @@ def _check(name: str | None, namespace: str, labels: Sequence[str]) -> None:
     if problem := refuse_name(namespace, MAX_NAMESPACE_LENGTH):
         raise click.BadParameter(problem, param_hint="--namespace")
     for label in labels:
-        if not label.partition("=")[0] or "=" not in label:
-            raise click.BadParameter(f"{label!r} must be KEY=VALUE", param_hint="--label")
+        if not label.partition("=")[0] or "=" not in label or "," in label:
+            raise click.BadParameter(f"{label!r} must be KEY=VALUE, without a comma", param_hint="--label")
 
 
 def _link(state: StateDirectory, hub: str | None, token_file: Path | None, ca_file: Path | None) -> list[str]:
@@ -194,8 +194,8 @@ def _prepare(
         *("--grace-seconds", str(linger)),
         *("--workload", f"{WORKLOAD_API_VERSION}/{WORKLOAD_KIND}/{name}"),
     ]
-    for label in labels:
-        arguments += ["--label", label]
+    if labels:
+        arguments += ["--label", ",".join(labels)]
     sidecar = SidecarProcess(arguments, log=folder.log, socket=directory / "dynolog")
     # The spool may be cleared only after the sidecar has ended: callbacks run in reverse order.
     cleanup.callback(_leave, folder, state if "--state" in link else None)
