@@ -3,6 +3,7 @@
 Guarantees: pure; of two rows on one thread the one that began earlier is around the other, where it ends later.
 """
 
+from bisect import bisect_right
 from typing import Final
 
 import numpy as np
@@ -25,20 +26,27 @@ def nest(rows: Rows) -> tuple[list[int], Int64s]:
     own = rows.duration_ns.tolist()
     parents = [NOWHERE] * len(starts)
     stack: list[int] = []
+    reach: list[int] = []  # the ends of the stack's rows, negative and so ascending
     place = NOWHERE
     for at, start in enumerate(starts):
         if places[at] != place:
             place = places[at]
             stack.clear()
+            reach.clear()
         while stack and ends[stack[-1]] <= start:
             stack.pop()
-        for around in reversed(stack):
-            # A row may seem to end later than the one around it, by what times are rounded to.
-            if ends[at] <= ends[around] + ROUNDED_NS:
-                parents[at] = around
-                if is_operator[at]:
-                    own[around] -= min(ends[at], ends[around]) - start
-                break
+            reach.pop()
+        # A row may seem to end later than the one around it, by what times are rounded to.
+        inside_of = bisect_right(reach, ROUNDED_NS - ends[at])
+        if inside_of:
+            around = parents[at] = stack[inside_of - 1]
+            if is_operator[at]:
+                own[around] -= min(ends[at], ends[around]) - start
         if is_operator[at]:
+            # What one that ends later could be around lies in this one as well.
+            while stack and ends[stack[-1]] <= ends[at]:
+                stack.pop()
+                reach.pop()
             stack.append(at)
+            reach.append(-ends[at])
     return parents, np.maximum(np.array(own, np.int64), 0)
