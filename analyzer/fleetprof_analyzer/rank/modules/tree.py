@@ -53,7 +53,7 @@ def measure_modules(
     nodes = _make_nodes(found, own, whole, counts, columns)
     if medians is not None and samples is not None:
         nodes = [_give_example(node, samples.rank, span) for node, span in zip(nodes, medians.spans, strict=True)]
-    kept = _choose(found.paths, whole)
+    kept = choose_paths(found.paths, whole)
     return ModuleTree(
         iteration_ns=iteration_ns,
         measured_iterations=count,
@@ -131,13 +131,16 @@ def _describe(node: ModuleNode, columns: ModuleColumns, row: int) -> ModuleNode:
     return msgspec.structs.replace(node, **known)
 
 
-def _choose(paths: Sequence[ModulePath], whole: Int64s) -> set[int]:
-    """The paths with the most time, with those around them: these have no less."""
+def choose_paths(paths: Sequence[ModulePath], whole: Int64s) -> set[int]:
+    """The paths with the most time, with those around them, by `whole` of shape (paths, phases, amounts)."""
     time_ns = whole.sum(axis=1)
-    basis = DEVICE if time_ns[:, DEVICE].any() else HOST
+    most_ns = time_ns[:, DEVICE if time_ns[:, DEVICE].any() else HOST].copy()
+    # Medians over other iterations may pass those of what is around.
+    for number in range(len(paths) - 1, -1, -1):
+        if (outer := paths[number].parent) != NOWHERE:
+            most_ns[outer] = max(most_ns[outer], most_ns[number])
     # Of equal ones the outer stand first.
-    order = np.argsort(-time_ns[:, basis], kind="stable")[:MOST_NODES].tolist()
-    return set(order)
+    return set(np.argsort(-most_ns, kind="stable")[:MOST_NODES].tolist())
 
 
 def _in_order(paths: Sequence[ModulePath], kept: set[int]) -> list[int]:

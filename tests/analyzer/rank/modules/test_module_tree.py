@@ -4,15 +4,19 @@ import io
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from fleetprof_analyzer.rank.iterations import RecordingTerms
+from fleetprof_analyzer.rank.modules.amounts import AMOUNTS, HOST
+from fleetprof_analyzer.rank.modules.assignment import ModulePath
 from fleetprof_analyzer.rank.modules.marked_iteration import part_marked
-from fleetprof_analyzer.rank.modules.tree import measure_modules
+from fleetprof_analyzer.rank.modules.nesting import NOWHERE
+from fleetprof_analyzer.rank.modules.tree import choose_paths, measure_modules
 from fleetprof_analyzer.rank.summary import RankSummary, summarise
 from fleetprof_analyzer.reading import scanning
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.problems import Problems
-from fleetprof_api.report.module_tree import HeldBytes, ModuleNode, ModuleTree
+from fleetprof_api.report.module_tree import MOST_NODES, HeldBytes, ModuleNode, ModuleTree
 from fleetprof_api.samples import ModuleColumns, RankSamples
 from harness.traces.planted.module_rows import call, kernel, marks, module, node, op, step, text_of
 
@@ -207,3 +211,13 @@ def test_a_marked_iteration_alone_is_said_to_hold_nothing_measured() -> None:
     assert [(one.kind, one.message) for one in found.problems] == [
         ("no_events", "it holds the iteration that marks modules alone, which is not measured")
     ]
+
+
+def test_a_module_that_is_kept_stands_in_all_that_are_around_it() -> None:
+    # The median of the outer one is of an iteration in which the inner one did little.
+    paths = [ModulePath(NOWHERE, "Net"), ModulePath(0, "Net.a"), *(ModulePath(NOWHERE, str(at)) for at in range(300))]
+    whole = np.zeros((len(paths), 3, AMOUNTS), np.int64)
+    whole[:, 0, HOST] = [1, 90, *(50 for _ in range(300))]
+    kept = choose_paths(paths, whole)
+    assert {0, 1} <= kept
+    assert len(kept) == MOST_NODES
