@@ -12,17 +12,20 @@ CAPTURES = [
 
 
 @pytest.mark.parametrize(
-    ("reference", "uid"),
+    ("reference", "uids"),
     [
-        ("second", "ab22"),
-        ("ab33", "ab33"),
-        ("ab2", "ab22"),
-        ("ab", None),
-        ("first", None),
-        ("aa11", None),
-        ("no", None),
+        ("second", ["ab22"]),
+        ("ab33", ["ab33"]),
+        ("ab2", ["ab22"]),
+        ("ab", ["ab22", "ab33"]),
+        ("first", []),
+        ("aa11", []),
+        ("no", []),
     ],
 )
-def test_one_that_is_under_way_is_found(reference: str, uid: str | None) -> None:
-    found = find_running(CAPTURES, reference)
-    assert (None if found is None else found.uid) == uid
+def test_those_under_way_that_may_be_meant_are_found(reference: str, uids: list[str]) -> None:
+    assert [capture.uid for capture in find_running(CAPTURES, reference)] == uids
+
+
+def test_nothing_means_no_capture_though_one_alone_is_under_way() -> None:
+    assert not find_running(CAPTURES[:2], "")

@@ -37,11 +37,18 @@ def find_place(reference: str, state: StateDirectory) -> Path | StoredPlace:
     if reference.startswith(_S3):
         return _find_address(reference)
     path = Path(reference)
-    if path.exists() or path.name == _PAGE:
+    if _is_there(reference) or path.name == _PAGE:
         return path
     store = open_store(state.store())
     ledger = find_capture(read_captures(store), reference).ledger
     return StoredPlace(store, ledger.namespace, ledger.uid)
+
+
+def _is_there(reference: str) -> bool:
+    try:
+        return bool(reference) and Path(reference).exists()  # Path("") is the current folder
+    except OSError:  # the name is too long for one
+        return False
 
 
 def read_reference(reference: str, state: StateDirectory) -> Report:

@@ -61,5 +61,5 @@ def test_tables_and_columns_are_listed(fleetprof: Callable[..., subprocess.Compl
         "meaning": "of the time of the devices (or iteration) that could be saved at most",
     }
     refused = fleetprof("tables", "nothing")
-    assert (refused.returncode, refused.stdout) == (1, "")
+    assert (refused.returncode, refused.stdout) == (2, "")
     assert "no table 'nothing'" in refused.stderr

@@ -60,6 +60,22 @@ def test_what_cannot_be_set_is_refused_with_what_can(fleetprof: Fleetprof, trace
     assert "network=2x" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "reason"),
+    [
+        (("",), 5, "there is no capture"),  # an unset variable of a shell, not the current folder
+        ((f"x@{'9' * 5000}",), 5, "there is no capture"),
+        (("--backtest", "--set", "loader=0"), 2, "--backtest goes with no --set"),
+    ],
+)
+def test_words_that_mean_nothing_are_refused(
+    fleetprof: Fleetprof, words: tuple[str, ...], code: int, reason: str
+) -> None:
+    result = fleetprof("whatif", *words)
+    assert (result.returncode, result.stdout) == (code, "")
+    assert reason in result.stderr
+
+
 def test_traces_without_work_are_refused(fleetprof: Fleetprof, tmp_path: Path) -> None:
     (tmp_path / "rank0.json").write_text('{"traceEvents": []}')
     assert fleetprof("whatif", tmp_path).returncode == 2

@@ -37,19 +37,19 @@ async def _cancel(state: StateDirectory, references: Sequence[str]) -> bool:
         known = await hub.captures()
         for reference in references:
             found = find_running(known, reference)
-            if found is None:
-                say(f"no capture {reference} is under way")
-                say(as_typed("  see which are: fleetprof list"))
-                clean = False
+            if len(found) == 1:
+                await hub.cancel(found[0].uid)
+                say(f"cancelling {found[0].name} ({found[0].uid})")
                 continue
-            await hub.cancel(found.uid)
-            say(f"cancelling {found.name} ({found.uid})")
+            several = ", ".join(capture.uid for capture in found)
+            say(f"{reference} may be any of {several}" if found else f"no capture {reference!r} is under way")
+            say(as_typed("  see which are: fleetprof list"))
+            clean = False
     return clean
 
 
-def find_running(captures: Sequence[pb.CaptureStatus], reference: str) -> pb.CaptureStatus | None:
-    """The one capture under way that is meant; None where none is, or a beginning fits several."""
+def find_running(captures: Sequence[pb.CaptureStatus], reference: str) -> list[pb.CaptureStatus]:
+    """The captures under way that may be meant. Nothing, as an unset variable of a shell leaves it, means none."""
     running = [capture for capture in captures if not capture.finished]
     exact = [capture for capture in running if reference in (capture.uid, capture.name)]
-    found = exact or [capture for capture in running if capture.uid.startswith(reference)]
-    return found[0] if len(found) == 1 else None
+    return exact or [capture for capture in running if reference and capture.uid.startswith(reference)]

@@ -4,6 +4,7 @@ import click
 import msgspec
 from fleetprof_api.tables import Column, Table, list_tables
 
+from fleetprof_cli.exit_codes import ExitCode
 from fleetprof_cli.messages import Failure
 from fleetprof_cli.options import output_option
 
@@ -15,7 +16,9 @@ def command(*, name: str | None, output: str) -> None:
     """List the tables of a report, or the columns of one with type, unit and meaning."""
     tables = [table for table in list_tables() if name in (None, table.name)]
     if not tables:
-        raise Failure(f"a report has no table {name!r}; `fleetprof tables` lists them")
+        raise Failure(
+            f"a report has no table {name!r}", next_step="see what there is: fleetprof tables", code=ExitCode.INVALID
+        )
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode([_describe(table) for table in tables]), indent=1))
     elif name is None:

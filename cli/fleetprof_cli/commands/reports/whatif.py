@@ -1,6 +1,7 @@
 """`fleetprof whatif`: what an iteration of a captured job would take if something were changed; no hub is needed.
 
-Guarantees: reads only; `-o json` prints one document (docs/whatif.md); "cannot say" is an answer and exits with 0.
+Guarantees: writes nothing but the record of `--backtest`; `-o json` prints one document (docs/whatif.md); "cannot say"
+is an answer and exits with 0.
 """
 
 from dataclasses import replace
@@ -30,6 +31,7 @@ from fleetprof_cli.reports.reference import StoredPlace, find_place, read_refere
 from fleetprof_cli.reports.scenarios import read_scenarios
 from fleetprof_cli.terminal.reports import print_json
 
+_MOST_DIGITS = 15
 _SETTINGS = "; ".join(f"{form.key}={form.value}: {form.meaning}" for form in EDITS)
 
 
@@ -69,6 +71,8 @@ def command(
     except UnreadableEdit as error:
         raise Failure(str(error), code=ExitCode.INVALID) from None
     if checks:
+        if settings or scenarios_file is not None:
+            raise Failure("--backtest goes with no --set and no --scenarios", code=ExitCode.INVALID)
         found = backtest([(one, _at_size(one, state)) for one in captures]) if captures else check_history(state)
         _show(found, say_backtest(found), output)
         return
@@ -145,4 +149,5 @@ def _labeled_size(report: Report) -> float | None:
 
 def _split_size(text: str) -> tuple[str, float | None]:
     name, at, size = text.rpartition("@")
-    return (name, float(size)) if at and size.isdecimal() and int(size) else (text, None)
+    is_size = at and size.isdecimal() and len(size) <= _MOST_DIGITS and int(size)
+    return (name, float(size)) if is_size else (text, None)
