@@ -17,7 +17,7 @@ import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -32,12 +32,13 @@ from faults.verdicts import MOVES, JudgedVerdict, Truth, judge  # noqa: E402
 from fleetprof_analyzer.trace.trace import Trace  # noqa: E402
 from harness.traces import foreign_layouts  # noqa: E402
 from harness.traces.planted import faults  # noqa: E402
-from harness.traces.recorders import RECORDERS, without_ranks  # noqa: E402
+from harness.traces.recorders import RECORDERS, UNMARKED, without_ranks  # noqa: E402
 from harness.traces.simulated import cases  # noqa: E402
 from harness.traces.straggler_sections import stragglers_of_traces  # noqa: E402
 
 MISSING = {"a rank missing": 1, "two ranks missing": 2}
 
+OF_HOSTS = (("data_loading",), ("garbage_collection",))  # causes that are the host's own time where nothing marks them
 HEALTHY = cases.HEALTHY
 KINDS = (*dict.fromkeys(kind for kinds in cases.LAYOUTS.values() for kind in kinds),)
 _CAUSES = cases.CAUSES | faults.CAUSES
@@ -117,7 +118,8 @@ def answer(layout: str, kind: str, seed: int, recorders: list[str]) -> list[Reco
         ranks = [(one.rank, one.cause, round(100 * one.gain, 1)) for one in found.ranks[:3]]
         words += f"found {found.verdict} {ranks}, floor {100 * (found.smallest_gain or 0):.1f} %, "
         words += f"fidelity {found.fidelity or 0:.3f}: {found.reason[:110]}"
-        results.append(RecordedCase(layout, kind, recorder, judge(found, truth), words))
+        causes = truth.causes + ("host",) * (recorder in UNMARKED and truth.causes[:1] in OF_HOSTS)
+        results.append(RecordedCase(layout, kind, recorder, judge(found, replace(truth, causes=causes)), words))
     return results
 
 

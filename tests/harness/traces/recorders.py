@@ -239,6 +239,9 @@ RECORDERS: Final[dict[str, Recorder]] = {
 }
 """Name -> what it writes."""
 
+UNMARKED: Final = ("no host", "launches alone")
+"""Recorders that say nothing of what the host does but launching: loading and collections are its own time there."""
+
 
 def without_ranks(traces: Sequence[Trace], missing: Sequence[int]) -> dict[int, Trace]:
     """The traces by rank, without some."""

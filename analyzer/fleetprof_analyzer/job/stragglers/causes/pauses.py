@@ -10,6 +10,7 @@ import numpy as np
 from fleetprof_api.report.stragglers import Evidence
 
 from fleetprof_analyzer.job.stragglers.causes.devices import NOTHING_LEFT
+from fleetprof_analyzer.job.stragglers.causes.loaders import loading_ns
 from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate, LatePattern
 from fleetprof_analyzer.job.stragglers.lateness.own_time import OwnTime
 from fleetprof_analyzer.job.stragglers.thresholds import HALF, MOST, SEVERAL, USUAL
@@ -28,7 +29,7 @@ def find_collections(
     rank, late = candidate.rank, candidate.iterations
     if collection >= HALF * host:
         return Evidence(measure="runs of the collector", value=round(collection), usual=0, unit="ns per iteration")
-    if operators >= _SLOWED_SHARE * host or _is_heard(table, candidate):
+    if operators >= _SLOWED_SHARE * host or _is_heard(table, candidate) or not _says_what_it_does(table, rank):
         return None
     pause = float(table.pause_ns[rank][late].mean())
     quiet = float(table.quiet_ns[rank][late].mean())
@@ -41,6 +42,11 @@ def find_collections(
             unit="ns per iteration",
         )  # fmt: skip
     return None
+
+
+def _says_what_it_does(table: OwnTime, rank: int) -> bool:
+    """Tells if the rank's host has more rows than its launches: without operators and loading it is always silent."""
+    return not table.operators or bool(table.operators[rank]) or bool(loading_ns(table)[rank].any())
 
 
 def _is_heard(table: OwnTime, candidate: Candidate) -> bool:

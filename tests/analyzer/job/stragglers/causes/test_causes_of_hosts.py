@@ -144,6 +144,12 @@ def test_a_silence_is_not_the_collectors_where_the_thread_was_sampled() -> None:
     )
 
 
+def test_a_silence_is_not_the_collectors_where_the_host_says_nothing_but_its_launches() -> None:
+    """A batch that is loaded is as silent there."""
+    late = "..x...x.x"
+    assert explained(replace(tabulate(late=late, host=80), operators=[[]] * RANKS), late).cause == "host"
+
+
 def test_runs_of_the_collector_in_a_rhythm_are_its_own() -> None:
     assert explained(tabulate(late="..x..x..x", collection=80), "..x..x..x").cause == "garbage_collection"
 
