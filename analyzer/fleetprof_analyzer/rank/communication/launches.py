@@ -49,9 +49,9 @@ def launch_times(trace: Trace, rows: Rows) -> LaunchTimes:
         lost = np.flatnonzero(~found)
         around = calls_around(trace.rows, rows.correlation[lost])
         if around is not None:
-            told = around.before_ns > np.iinfo(np.int64).min
+            ordered = around.before_ns > np.iinfo(np.int64).min
             latest = around.latest_ns(rows.correlation[lost], rows.start_ns[lost])
-            launch[lost[told]] = latest[told]
+            launch[lost[ordered]] = latest[ordered]
     returned = found & (rows.category == Category.KERNEL)
     return LaunchTimes(launch, np.where(returned, np.minimum(end[at], rows.start_ns), launch), found)
 

@@ -133,12 +133,12 @@ def _end_behind_part(begin_ns: Int64s, end_ns: Int64s, launched: Int64s, ended_n
 
     As where a host waits until an earlier layer is through. Rows end all the time, so a stretch must last as they do.
     """
-    done = np.minimum(np.searchsorted(ended_ns, end_ns + _EARLY_NS, side="right"), launched)
-    row_end_ns = np.append(ended_ns, 0)[done - 1]
-    left = launched - done
+    ended = np.minimum(np.searchsorted(ended_ns, end_ns + _EARLY_NS, side="right"), launched)
+    row_end_ns = np.append(ended_ns, 0)[ended - 1]
+    left = launched - ended
     part = np.unique(group.astype(np.int64) * (int(left.max(initial=0)) + 1) + left, return_inverse=True)[1]
     after, length = end_ns - row_end_ns, end_ns - begin_ns
-    near = (done > 0) & (left > 0) & (row_end_ns > begin_ns) & (after <= _WAKE_NS)
+    near = (ended > 0) & (left > 0) & (row_end_ns > begin_ns) & (after <= _WAKE_NS)
     found = np.zeros(len(begin_ns), np.bool_)
     for one in np.flatnonzero(np.bincount(part, near) >= _FEWEST_TO_COMPARE).tolist():
         here = part == one
