@@ -35,7 +35,7 @@ class KnownCauseKind:
         """The guard of its finding."""
         return SentenceGuard(
             place=f"finding {self.name}",
-            figure="ranks.causes.time_ns",
+            figure="ranks.causes.gain_permille",
             whole="the median rank's iterations",
             least_permille=self.least_permille,
             words=self.evidence,

@@ -66,7 +66,9 @@ def _known(kind: KnownCauseKind, rank: Rank) -> KnownCause | None:
 def _share(kind: KnownCauseKind, rank: Rank) -> int:
     """Permille that the cause takes of the rank's iterations."""
     known, span = _known(kind, rank), sum(one.duration_ns for one in rank.iterations)
-    return 0 if known is None or span <= 0 else 1000 * known.time_ns // span
+    if known is None or span <= 0:
+        return 0
+    return 1000 * known.time_ns // span if known.gain_permille is None else known.gain_permille
 
 
 def _is_named(kind: KnownCauseKind, view: RanksOfKind) -> bool:

@@ -96,6 +96,10 @@ class KnownCause(msgspec.Struct, kw_only=True, frozen=True):
     time_ns: Annotated[
         int, Meta(description="of the iterations (on a GPU while it is idle), that it takes at most", ge=0)
     ]
+    gain_permille: Annotated[
+        int | None,
+        Meta(description="of an iteration that is not recorded, over whole periods, that it takes; null: not told"),
+    ] = None
     count: Annotated[int, Meta(description="how often; the table says what is counted", ge=0)] = 0
     of: Annotated[int, Meta(description="of how many; the table says of what", ge=0)] = 0
     iterations: Annotated[int, Meta(description="in how many iterations it was seen", ge=0)] = 0

@@ -17,7 +17,7 @@ from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import Trace
 from fleetprof_api.report.rank_tables import KnownCause
 from fleetprof_api.report.report import Rank
-from fleetprof_api.samples import CodePlace, CollectionColumns, RankSamples, ThreadColumns
+from fleetprof_api.samples import CodePlace, CollectionColumns, RankSamples, StepColumns, ThreadColumns
 
 BASE_NS = 1_700_000_000_000_000_000
 MAIN, AUTOGRAD, GLOO = 100, 200, 300
@@ -26,7 +26,10 @@ TRAIN = CodePlace(file="/home/me/train.py", function="train", line=41)
 
 @dataclass
 class WrittenLoop:
-    """`forward_at_ms` and `backward_at_ms`: when they begin in each iteration; both last 1 ms, the step 0.5 ms."""
+    """`forward_at_ms` and `backward_at_ms`: when they begin in each iteration; both last 1 ms, the step 0.5 ms.
+
+    `steps_ms`: ends of steps that the agent saw, from step 0 on.
+    """
 
     iterations: int = 12
     length_ms: float = 10
@@ -36,6 +39,7 @@ class WrittenLoop:
     events: list[dict[str, Any]] = field(default_factory=list)
     looks: list[tuple[float, tuple[CodePlace, ...]]] = field(default_factory=list)
     collections_ms: list[tuple[float, float]] = field(default_factory=list)
+    steps_ms: list[float] = field(default_factory=list)
     has_samples: bool = True
 
     def __post_init__(self) -> None:
@@ -97,6 +101,7 @@ class WrittenLoop:
             thread=ThreadColumns(
                 at_unix_ns=[_unix_ns(at) for at, _ in looks], stack=[stacks.index(stack) for _, stack in looks]
             ),
+            steps=StepColumns(step=list(range(len(self.steps_ms))), end_unix_ns=[_unix_ns(at) for at in self.steps_ms]),
             collections=CollectionColumns(
                 start_unix_ns=[_unix_ns(at) for at, _ in self.collections_ms],
                 duration_ns=[round(1e6 * lasted) for _, lasted in self.collections_ms],

@@ -10,6 +10,7 @@ import numpy as np
 from fleetprof_api.report.rank_tables import KnownCause
 
 from fleetprof_analyzer.rank.causes.rank_view import RankView
+from fleetprof_analyzer.rank.causes.share import find_share
 from fleetprof_analyzer.rank.host.marks import find_collections
 from fleetprof_analyzer.trace.intervals import Union, covered, join, length, union
 from fleetprof_analyzer.trace.trace import Category
@@ -34,6 +35,7 @@ def find_collector(view: RankView) -> KnownCause | None:
     return KnownCause(
         cause="garbage_collection",
         time_ns=view.cost_ns(runs),
+        gain_permille=find_share(view, view.each_cost_ns(runs), runs),
         count=int(inside.sum()),
         iterations=int(np.count_nonzero(view.each_ns(runs))),
         longest_ns=int((runs[1] - runs[0])[inside].max()),

@@ -9,6 +9,7 @@ import numpy as np
 from fleetprof_api.report.rank_tables import KnownCause
 
 from fleetprof_analyzer.rank.causes.rank_view import RankView, overlap
+from fleetprof_analyzer.rank.causes.share import find_share
 from fleetprof_analyzer.rank.host.hot_path import find_place
 from fleetprof_analyzer.rank.host.track import read_track, within
 from fleetprof_analyzer.trace.intervals import union
@@ -43,6 +44,7 @@ def find_evaluation(view: RankView) -> KnownCause | None:
     return KnownCause(
         cause="evaluation",
         time_ns=overlap(spans, view.whole),
+        gain_permille=find_share(view, view.each_ns(spans), spans),
         count=len(starts),
         iterations=len(starts),
         longest_ns=int((spans[1] - spans[0]).max()),

@@ -13,6 +13,7 @@ import numpy as np
 from fleetprof_api.report.rank_tables import KnownCause
 
 from fleetprof_analyzer.rank.causes.rank_view import RankView, overlap
+from fleetprof_analyzer.rank.causes.share import find_share
 from fleetprof_analyzer.rank.measures.stages.main_thread import MainThread, between
 from fleetprof_analyzer.rank.measures.stages.stages import find_passes
 from fleetprof_analyzer.trace import stage_names
@@ -41,9 +42,11 @@ def find_repeated_reductions(view: RankView) -> KnownCause | None:
     if not again or 2 * len(again) < len(groups):
         return None
     avoidable = sum(count - 1 for count in again) / max(1, sum(len(group) for group in groups))
+    time_ns = round(_communicating_ns(view, thread) * avoidable)
     return KnownCause(
         cause="repeated_reduction",
-        time_ns=round(_communicating_ns(view, thread) * avoidable),
+        time_ns=time_ns,
+        gain_permille=find_share(view, np.full(len(view.iterations), time_ns // len(view.iterations))),
         count=int(np.median(again)),
         iterations=len(again),
     )

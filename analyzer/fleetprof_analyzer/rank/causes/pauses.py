@@ -14,6 +14,7 @@ from fleetprof_api.report.rank_tables import KnownCause, KnownCauseName
 
 from fleetprof_analyzer.rank.causes.known_code import Frames
 from fleetprof_analyzer.rank.causes.rank_view import RankView
+from fleetprof_analyzer.rank.causes.share import find_share
 from fleetprof_analyzer.rank.causes.stacks import look_for
 from fleetprof_analyzer.rank.host.track import read_track, within
 from fleetprof_analyzer.rank.measures.stages.main_thread import MainThread
@@ -32,12 +33,13 @@ def in_pauses(name: KnownCauseName, kinds: Sequence[Frames]) -> Callable[[RankVi
         if not pauses.any():
             return None
         pauses |= _look_the_same(view, pauses, shown.place)
-        sampled = view.each_ns(without(shown.spans, without(shown.spans, view.free)))
+        sampled = view.each_cost_ns(shown.spans)
         longer = _lengths(view) - np.median(_lengths(view)[~pauses]) if not pauses.all() else sampled
         taken = np.where(pauses, np.minimum(np.maximum(longer, sampled), view.each_ns(view.free)), 0)
         return KnownCause(
             cause=name,
             time_ns=int(taken.sum()),
+            gain_permille=find_share(view, taken),
             count=int(pauses.sum()),
             iterations=int(pauses.sum()),
             longest_ns=int(taken.max()),

@@ -41,6 +41,10 @@ class RankView:
         length_ns = np.array([one.duration_ns for one in self.iterations], np.int64)
         return covered_length(start + length_ns, spans) - covered_length(start, spans)
 
+    def each_cost_ns(self, spans: Union) -> Int64s:
+        """The part of the spans within each iteration that could be won, shape (iterations,)."""
+        return self.each_ns(without(spans, without(spans, self.free)))
+
 
 def view_rank(
     trace: Trace,

@@ -11,6 +11,7 @@ import numpy as np
 from fleetprof_api.report.rank_tables import KnownCause
 
 from fleetprof_analyzer.rank.causes.rank_view import RankView, overlap
+from fleetprof_analyzer.rank.causes.share import find_share
 from fleetprof_analyzer.rank.communication.kinds import kind_of
 from fleetprof_analyzer.rank.communication.operations import KINDS
 from fleetprof_analyzer.rank.host.hot_path import find_place
@@ -61,6 +62,7 @@ def find_small_collectives(view: RankView) -> KnownCause | None:
     return KnownCause(
         cause="small_collectives",
         time_ns=overlap(spans, view.free),
+        gain_permille=find_share(view, view.each_cost_ns(spans), spans),
         count=int(np.median(counts)),
         iterations=int(np.count_nonzero(counts)),
         message_bytes=round(float(known.mean())) if len(known) else None,

@@ -16,6 +16,7 @@ from fleetprof_api.samples import RankSamples
 
 from fleetprof_analyzer.rank.causes.known_code import Frames
 from fleetprof_analyzer.rank.causes.rank_view import NOTHING, RankView
+from fleetprof_analyzer.rank.causes.share import find_share
 from fleetprof_analyzer.rank.host.hot_path import find_place
 from fleetprof_analyzer.rank.host.marks import find_collections
 from fleetprof_analyzer.rank.host.track import read_track
@@ -83,6 +84,7 @@ def tell(name: KnownCauseName, view: RankView, spans: Union, place: PlaceInCode 
     return KnownCause(
         cause=name,
         time_ns=view.cost_ns(spans),
+        gain_permille=find_share(view, view.each_cost_ns(spans), spans),
         count=len(spans[0]),
         iterations=int(np.count_nonzero(each)),
         longest_ns=int((spans[1] - spans[0]).max()),
