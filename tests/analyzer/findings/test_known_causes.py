@@ -103,15 +103,17 @@ def test_what_is_proven_of_the_rank_that_may_be_late_is_told_of_it(
     assert sorted(findings) == sorted(found)
 
 
-@pytest.mark.parametrize(("permille", "says", "begins"), [
-    ((0, 580), "Potential saving on rank 1: 58.0 % of each iteration. ", "call gc.freeze()"),
-    ((580, 580), "Potential saving: 58.0 % of each iteration. ", "capture "),
+@pytest.mark.parametrize(("permille", "gain", "says", "begins"), [
+    pytest.param((0, 580), 0.7, "Potential saving on rank 1: 58.0 % of each iteration. ", "call gc.freeze()",
+                 id="the candidate's own"),
+    pytest.param((580, 580), 0.7, "Potential saving: 58.0 % of each iteration. ", "capture ", id="worth less"),
+    pytest.param((580, 580), 0.1, "Potential saving: 58.0 % of each iteration. ", "call gc.freeze()", id="worth more"),
 ])  # fmt: skip
-def test_a_proven_cause_of_the_candidate_is_tried_before_a_longer_capture(
-    permille: tuple[int, int], says: str, begins: str
+def test_a_proven_cause_of_the_candidate_or_worth_more_is_tried_before_a_longer_capture(
+    permille: tuple[int, int], gain: float, says: str, begins: str
 ) -> None:
     ranks = [rank(number, *([collector(share)] if share else [])) for number, share in enumerate(permille)]
-    answer = give_answer(report_of(ranks, undecided(1)))
+    answer = give_answer(report_of(ranks, undecided(1, gain)))
     assert says in answer.sentence
     assert answer.next_step.startswith(begins)
 

@@ -198,9 +198,16 @@ def _next_step(report: Report) -> str:
         findings.sort(key=lambda finding: finding.measure != OF_VERDICT)
     advice: Sequence[str] = [finding.advice for finding in findings if finding.advice]
     candidate = None if report.stragglers is None else report.stragglers.candidate
-    if candidate is not None and (proven is None or proven.ranks != [candidate.rank]):
+    if candidate is not None and (proven is None or not _comes_first(proven, candidate)):
         return _decide(candidate)
     return plain(advice[0], 300) if advice else ""
+
+
+def _comes_first(proven: Finding, candidate: Undecided) -> bool:
+    """Tells whether a proven cause is the candidate's own, or is worth more than the candidate may cost."""
+    return proven.ranks == [candidate.rank] or guards.MORE_ELSEWHERE.allows(
+        proven.gain_permille / 1000, candidate.gain
+    )
 
 
 def _decide(candidate: Undecided) -> str:
