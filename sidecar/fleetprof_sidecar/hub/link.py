@@ -124,9 +124,9 @@ class HubLink:
 
     async def _speak(self) -> AsyncIterator[hub_pb2.SidecarMessage]:
         # What was queued before is in Hello, or is asked again by its delivery.
-        self._outbox.clear()
+        connection = self._outbox.begin()
         yield hub_pb2.SidecarMessage(hello=self._conversation.make_hello())
-        while (message := await self._outbox.get()) is not None:
+        while (message := await self._outbox.get(connection)) is not None:
             yield message
 
     def _hand_on(self, message: hub_pb2.HubMessage) -> None:

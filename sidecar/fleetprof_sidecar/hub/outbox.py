@@ -1,7 +1,8 @@
 """Messages that wait to be sent to the hub: bounded, and only the latest about each thing.
 
 Guarantees: at most one message per (capture, process) and kind, in the order in which they were first queued; a full
-box drops the oldest. Nothing is lost for good: after a reconnect Hello restates every capture, and deliveries ask anew.
+box drops the oldest; only the latest connection gets any. Nothing is lost for good: after a reconnect Hello restates
+every capture, and deliveries ask anew.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ class Outbox:
     def __init__(self) -> None:
         self._waiting: dict[tuple[str, ...], hub_pb2.SidecarMessage] = {}
         self._filled = asyncio.Event()
+        self._connection = 0
         self.closed = False
 
     def send(self, message: hub_pb2.SidecarMessage) -> None:
@@ -35,23 +37,31 @@ class Outbox:
         self._waiting[key] = message
         self._filled.set()
 
-    async def get(self) -> hub_pb2.SidecarMessage | None:
-        """The oldest message, as soon as there is one; None when the box is closed and empty."""
-        while not self._waiting:
+    def begin(self) -> int:
+        """A new connection's number. It begins with Hello, so what waits is forgotten; earlier ones get no more.
+
+        gRPC lets the reader of a stream that the hub ended wait on: it would take the first message of the next one.
+        """
+        self._waiting.clear()
+        self._connection += 1
+        self._filled.set()
+        return self._connection
+
+    async def get(self, connection: int) -> hub_pb2.SidecarMessage | None:
+        """The oldest message, as soon as there is one; None when nothing more comes for this connection."""
+        while connection == self._connection:
+            if self._waiting:
+                return self._waiting.pop(next(iter(self._waiting)))
             if self.closed:
-                return None
+                break
             self._filled.clear()
             await self._filled.wait()
-        return self._waiting.pop(next(iter(self._waiting)))
+        return None
 
     def close(self) -> None:
         """Nothing more will come: what waits is the last."""
         self.closed = True
         self._filled.set()
-
-    def clear(self) -> None:
-        """Forgets everything: a new connection begins with Hello."""
-        self._waiting.clear()
 
     def __len__(self) -> int:
         return len(self._waiting)

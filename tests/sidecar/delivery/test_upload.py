@@ -247,7 +247,7 @@ async def test_the_request_announces_every_part() -> None:
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    message = await hub.get()
+    message = await hub.get(connection=0)
     assert message is not None
     request = message.upload_request
     assert (request.capture_id, request.process_id, request.rank) == ("cap", "p", 1)

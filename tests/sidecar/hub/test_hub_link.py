@@ -31,6 +31,7 @@ class Sidecar:
         self.outbox = Outbox()
         self.received: list[str] = []
         self.connections = 0
+        self.on_connected: Callable[[], None] = lambda: None
         self.held = [hub_pb2.CaptureEvent(capture_id="cap", process_id="p", state=hub_pb2.ARMED)]
 
     def receive(self, message: hub_pb2.HubMessage) -> None:
@@ -40,6 +41,7 @@ class Sidecar:
 
     def note_connected(self, welcome: hub_pb2.Welcome) -> None:
         self.connections += 1
+        self.on_connected()
 
     def make_hello(self) -> hub_pb2.Hello:
         return hub_pb2.Hello(protocol_version=1, sidecar_id="me", held=self.held)
@@ -129,6 +131,16 @@ async def test_a_stream_that_the_hub_ends_is_dialled_again(hub: Any, address: Lo
     async with running(sidecar.link(address)):
         for connections in (1, 2, 3):
             await await_that(lambda wanted=connections: sidecar.connections == wanted)
+            hub.drop()
+
+
+async def test_what_is_said_on_a_new_stream_reaches_the_hub(hub: Any, address: LocalHub, await_that: Await) -> None:
+    """The generator of a stream that has ended waits for a message on, and took the first one of the next stream."""
+    sidecar = Sidecar()
+    sidecar.on_connected = lambda: sidecar.outbox.send(event(hub_pb2.ARMED, f"cap-{sidecar.connections}"))
+    async with running(sidecar.link(address)):
+        for connections in (1, 2, 3):
+            await await_that(lambda wanted=connections: hub.state(f"cap-{wanted}") == "ARMED")
             hub.drop()
 
 
@@ -323,7 +335,7 @@ def test_no_token_is_read_out_to_a_hub_that_may_be_anothers(
 
 async def take(box: Outbox) -> hub_pb2.SidecarMessage:
     """The next message, which must be there."""
-    message = await box.get()
+    message = await box.get(connection=0)
     assert message is not None
     return message
 
