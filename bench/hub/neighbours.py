@@ -16,7 +16,7 @@ from harness.hub.shared_hub import play
 
 MOST_MIB = 300
 MOST_LAG_MS = 50
-DIALS = 300
+DIALS = 1500
 MOST_TIMES = 2
 
 

@@ -36,7 +36,7 @@ _OPTIONS: Final[list[tuple[str, Any]]] = [
     ("grpc.keepalive_timeout_ms", 10_000),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
     ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.max_concurrent_streams", 100),  # of one connection; a sidecar has one
+    ("grpc.max_concurrent_streams", 8),  # of one connection; a sidecar has one
     ("grpc.max_connection_idle_ms", 15_000),  # without a call: whoever holds many has to come again and again
     ("grpc.server_handshake_timeout_ms", 10_000),
 ]

@@ -144,17 +144,19 @@ class Streams:
             messages = aiter(requests)
             async with asyncio.timeout(_HELLO_PATIENCE_S):
                 data = await anext(messages)
-            async with pace.turn(data):
+            weight = await pace.admit(data)
+            async with pace.turn(weight):
                 first = parse_message(data)
                 if first.WhichOneof("body") != "hello":
                     raise ProtocolError("the first message must be hello")
                 _check_identity(principal, first.hello.identity)
-                if principal.pod_uid:
-                    await self._hub.name_workload(first.hello.identity)
+            if principal.pod_uid:
+                await self._hub.name_workload(first.hello.identity)
+            async with pace.turn(weight):
                 record = self._hub.sessions.connect(first.hello, link, proved_pod_uid=principal.pod_uid or "")
                 del first
             async for data in messages:
-                async with pace.turn(data):
+                async with pace.turn(await pace.admit(data)):
                     message = parse_message(data)
                     if message.WhichOneof("body") == "hello":
                         raise ProtocolError("hello may come once only")

@@ -11,6 +11,7 @@ how late the loop was until then, on `refused` whom it refused.
 
 import asyncio
 import contextlib
+import gc
 import json
 import socket
 import sys
@@ -153,4 +154,5 @@ async def run(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    gc.freeze()  # as the operator does
     asyncio.run(run(Path(sys.argv[1])))

@@ -8,7 +8,7 @@ The weights are about what is kept (bytes) and done: a part is signed, an upload
 wire format.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from fleetprof_operator.hub.sidecars.messages import ProtocolError
 
@@ -20,9 +20,16 @@ UPLOAD_WEIGHT: Final = 8 << 10
 _UPLOAD_REQUEST, _UPLOAD_DONE = 4, 5  # fields of SidecarMessage
 
 
-def weigh_message(data: bytes) -> int:
+class MessageWeight(NamedTuple):
+    """All that a message makes the hub do, and of it what holds the event loop at once."""
+
+    total: int
+    at_once: int
+
+
+def weigh_message(data: bytes) -> MessageWeight:
     """The weight in bytes. Raises ProtocolError when there are too many elements; says nothing of malformed bytes."""
-    weight = MESSAGE_WEIGHT + len(data)
+    later = 0
     elements = 0
     at = 0
     while at < len(data):
@@ -39,9 +46,10 @@ def weigh_message(data: bytes) -> int:
             elements += 1
             if elements > MAX_ELEMENTS:
                 raise ProtocolError(f"a message has more than {MAX_ELEMENTS} elements")
-        weight += parts * (PART_WEIGHT if field == _UPLOAD_REQUEST else ELEMENT_WEIGHT)
-        weight += UPLOAD_WEIGHT if field in (_UPLOAD_REQUEST, _UPLOAD_DONE) else 0
-    return weight
+        later += parts * (PART_WEIGHT - ELEMENT_WEIGHT) if field == _UPLOAD_REQUEST else 0
+        later += UPLOAD_WEIGHT if field in (_UPLOAD_REQUEST, _UPLOAD_DONE) else 0
+    at_once = MESSAGE_WEIGHT + len(data) + elements * ELEMENT_WEIGHT
+    return MessageWeight(at_once + later, at_once)
 
 
 def _next_field(data: bytes, at: int, end: int) -> tuple[int, int, int]:
