@@ -16,12 +16,16 @@ MOST_ROWS: Final = 1024
 
 
 class ThreadStack(msgspec.Struct, kw_only=True):
-    """One thread. `stack` numbers `ProcessStacks.places`, the innermost frame first."""
+    """One thread. `stack` numbers `ProcessStacks.places`, the innermost frame first.
+
+    `call`: what its innermost line calls, as in "time.sleep"; "" where that is not known.
+    """
 
     name: str
     task: int  # its id at the kernel; 0: not known
     is_main: bool
     stack: list[int]
+    call: str = ""
 
 
 class RecordedCollective(msgspec.Struct, kw_only=True):
@@ -41,18 +45,21 @@ class RecordedCollective(msgspec.Struct, kw_only=True):
 
 
 class ChildProcess(msgspec.Struct, kw_only=True):
-    """A process that this one began: workers of a DataLoader, mostly."""
+    """A process that this one began: workers of a DataLoader, mostly. `state` and `waits_in` as in ProcessStacks."""
 
     pid: int
     name: str
-    state: str  # as in ProcessStacks
+    state: str
+    waits_in: str = ""
 
 
 class ProcessStacks(msgspec.Struct, kw_only=True):
     """One process. Of who did not answer there is only what the kernel tells.
 
     `state`: the main thread's, a letter of proc(5) (R runs, S sleeps, D waits for a device, T is stopped, Z has ended);
-    `busy_permille`: the share of the time between question and answer in which its main thread ran.
+    `waits_in`: the kernel's function that it waits in (wchan); `children`: None: not known;
+    `busy_permille`: the share of the time between question and answer in which its main thread ran, or
+    was ready to run.
     """
 
     process_id: str
@@ -65,6 +72,7 @@ class ProcessStacks(msgspec.Struct, kw_only=True):
     has_agent: bool = False
     has_answered: bool = False
     state: str = ""
+    waits_in: str = ""
     busy_permille: int | None = None
     at_unix_ns: int = 0
     step: int | None = None
@@ -73,7 +81,7 @@ class ProcessStacks(msgspec.Struct, kw_only=True):
     places: list[CodePlace] = []
     threads: list[ThreadStack] = []
     collectives: list[RecordedCollective] = []
-    children: list[ChildProcess] = []
+    children: list[ChildProcess] | None = None
 
 
 class UnreadableStacks(FleetprofError, ValueError):
@@ -94,14 +102,15 @@ def read_stacks(data: bytes | str) -> ProcessStacks:
 
 def check_stacks(stacks: ProcessStacks) -> None:
     """Raises UnreadableStacks for one that names what is not there, or would not print."""
-    counts = len(stacks.places), len(stacks.threads), len(stacks.collectives), len(stacks.children)
+    counts = len(stacks.places), len(stacks.threads), len(stacks.collectives), len(stacks.children or ())
     if max(counts) > MOST_ROWS:
         raise UnreadableStacks(f"more than {MOST_ROWS} rows")
     if any(not 0 <= place < len(stacks.places) for thread in stacks.threads for place in thread.stack):
         raise UnreadableStacks("threads.stack: names a place that is not there")
-    texts = [stacks.process_id, stacks.node, stacks.pod, stacks.state]
+    texts = [stacks.process_id, stacks.node, stacks.pod, stacks.state, stacks.waits_in]
     texts += [text for place in stacks.places for text in (place.file, place.function)]
-    texts += [thread.name for thread in stacks.threads] + [f"{child.name}{child.state}" for child in stacks.children]
+    texts += [f"{thread.name}{thread.call}" for thread in stacks.threads]
+    texts += [f"{child.name}{child.state}{child.waits_in}" for child in stacks.children or ()]
     texts += [text for one in stacks.collectives for text in (one.group, one.name, one.sizes, one.ranks)]
     if not all(text.isprintable() for text in texts):
         raise UnreadableStacks("a text has characters that cannot be printed")

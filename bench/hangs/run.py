@@ -1,9 +1,9 @@
 """Starts a job for each kind of hang, asks `fleetprof stacks`, and counts what is named right.
 
-    python bench/hangs/run.py [--only WAY]... [--ranks N]
+    python bench/hangs/run.py [--only WAY]... [--ranks N] [--python PYTHON]
 
 A row is right in its rank where the verdict names the planted one alone, in its cause where it names one of those of
-`program.HANGS`, in its line where it names the marked one. Nothing here is a test.
+`ways.WAYS`, in its line where it names the marked one. Nothing here is a test.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import os
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -22,50 +24,71 @@ sys.path[:0] = [str(HERE), str(ROOT / "bench" / "real"), str(ROOT / "tests")]
 
 from capture import stop_programs  # noqa: E402
 from harness.training.local_system import Local, make_local  # noqa: E402
-from program import CULPRIT, HANGS  # noqa: E402
+from ways import WAYS, Way  # noqa: E402
 
-PROGRAM = HERE / "program.py"
-BLAMELESS = ("two_groups", "slow_iteration")
-"""Ways for which no single rank is to blame; the last one is no hang at all."""
 STANDS_S = 12.0
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--only", action="append", choices=sorted(HANGS), help="may be repeated")
+    parser.add_argument("--only", action="append", choices=sorted(WAYS), help="may be repeated")
     parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--python", default=sys.executable, help="with another PyTorch")
     given = parser.parse_args()
-    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {given.ranks} ranks", flush=True)
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {given.ranks} ranks; {given.python}", flush=True)
     print("hang                 rank   cause  line   answer   sentence")
-    for way in given.only or HANGS:
-        print(_row(way, given.ranks), flush=True)
+    hits: Counter[tuple[str, str]] = Counter()
+    for way in given.only or WAYS:
+        row, judged = _row(way, given)
+        hits.update(judged.items())
+        print(row, flush=True)
+    for what in ("rank", "cause", "line"):
+        right = hits[what, "right"]
+        print(f"{what}: {right} of {right + hits[what, 'WRONG']} right")
 
 
-def _row(way: str, ranks: int) -> str:
-    _, causes, has_line = HANGS[way]
+def _row(way: str, given: argparse.Namespace) -> tuple[str, dict[str, str]]:
+    hang = WAYS[way]
     with tempfile.TemporaryDirectory(prefix="fleetprof-hangs-") as name:
         local = make_local(Path(name))
         try:
             local.up()
             local.connection.close()
-            torchrun = str(ROOT / ".venv" / "bin" / "torchrun")
-            words = [torchrun, "--standalone", "--nproc-per-node", str(ranks), str(PROGRAM), way]
-            local.run_command("hang", *words)
-            verdict, took_s = _ask(local, stands_s=STANDS_S if "moves" not in causes else 3.0)
+            words = [given.python, str(HERE / "launch.py"), str(given.ranks), str(HERE / "program.py"), way]
+            job = local.run_command("hang", *words)
+            verdict, took_s = _ask(local, stands_s=STANDS_S if "moves" not in hang.causes else 3.0)
+            if not verdict["ranks"] and hang.is_blamed:
+                print(job.output.read_text(errors="replace")[-600:], file=sys.stderr)
         finally:
             stop_programs(local)
             local.close()
-    rank = "-" if way in BLAMELESS else _say(verdict["ranks"] == [CULPRIT])
-    line = "-"
-    if has_line:
-        marked = next(n for n, text in enumerate(PROGRAM.read_text().splitlines(), 1) if f"LINE:{way}" in text)
+    judged = _judge(way, hang, verdict)
+    shown = "".join(f"{judged.get(what, '-'):<7}" for what in ("rank", "cause", "line"))
+    return f"{way:<20} {shown}{took_s:>5.1f} s  {verdict['cause']}: {verdict['sentence']}", judged
+
+
+def _judge(way: str, hang: Way, verdict: dict[str, Any]) -> dict[str, str]:
+    """right or WRONG for each thing that can be."""
+    judged = {"cause": _say(verdict["cause"] in hang.causes)}
+    if hang.is_blamed:
+        judged["rank"] = _say(verdict["ranks"] == [hang.culprit])
+    if hang.has_line:
         place = verdict["place"] or {"line": 0, "file": ""}
-        line = _say(abs(place["line"] - marked) <= 1 and place["file"].endswith("program.py"))
-    cause = _say(verdict["cause"] in causes)
-    return f"{way:<20} {rank:<6} {cause:<6} {line:<6} {took_s:>5.1f} s  {verdict['cause']}: {verdict['sentence']}"
+        judged["line"] = _say((Path(place["file"]).name, place["line"]) in _find_marks(way))
+    return judged
 
 
-def _ask(local: Local, stands_s: float) -> tuple[dict[str, object], float]:
+def _find_marks(way: str) -> set[tuple[str, int]]:
+    """The lines that are marked for a way: file, line."""
+    return {
+        (path.name, number)
+        for path in HERE.glob("*.py")
+        for number, text in enumerate(path.read_text().splitlines(), 1)
+        if way in text.partition("# LINE:")[2].split()
+    }
+
+
+def _ask(local: Local, stands_s: float) -> tuple[dict[str, Any], float]:
     """The first verdict on a job that stands, and how long it took."""
     end = time.monotonic() + 120
     while True:

@@ -47,7 +47,8 @@ agent -> sidecar ("t" is the kind, every message has "v": 1 and "pid")
           created_unix_ns: [..], ranks: [..] (of the group)   the latest collectives of each group, from PyTorch's
           flight recorder, in chunks
   threads query, at_unix_ns, step, step_unix_ns (as in "steps"; neither before the first step), name: [..],
-          task: [..] (the thread's id at the kernel, 0: not known), is_main: [..], stack: [..]   the last datagram of an
+          task: [..] (the thread's id at the kernel, 0: not known), is_main: [..], stack: [..],
+          call: [..] (what the main thread's innermost line calls, "": not known)   the last datagram of an
           answer to "look"; before it "places" and "stacks" with `query` in place of `capture`
   bye     capture ("" or the one that was running), reason: "exit"   the interpreter ends in the orderly way
 

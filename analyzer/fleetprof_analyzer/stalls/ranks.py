@@ -11,6 +11,8 @@ from typing import Final
 from fleetprof_api.samples import CodePlace
 from fleetprof_api.stacks import ProcessStacks, RecordedCollective, ThreadStack
 
+from fleetprof_analyzer.stalls.waits import Wait, find_wait
+
 _LIBRARIES: Final = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3", "<frozen ")
 BUSY_PERMILLE: Final = 500
 """A main thread that runs for so much of the time computes; one that waits takes next to none."""
@@ -37,6 +39,12 @@ class StalledRank:
         """The frames of any of its threads."""
         return [self.process.places[place] for place in thread.stack]
 
+    @property
+    def call(self) -> str:
+        """What the job's own innermost line calls, where that is not Python code itself; "": not known."""
+        is_own = bool(self.frames) and not is_library(self.frames[0])
+        return self.main.call if is_own and self.main is not None else ""
+
     @cached_property
     def own_line(self) -> CodePlace | None:
         """The innermost line of the main thread that is not a library's."""
@@ -47,6 +55,11 @@ class StalledRank:
         """Tells whether its main thread runs."""
         busy = self.process.busy_permille
         return busy is not None and busy >= BUSY_PERMILLE
+
+    @property
+    def wait(self) -> Wait | None:
+        """What its main thread waits for, by the kernel's word; None while it runs, or where that is not known."""
+        return None if self.computes else find_wait(self.process.waits_in)
 
     @property
     def is_stopped(self) -> bool:
@@ -61,6 +74,11 @@ class StalledRank:
             if not one.is_over and not one.is_p2p:
                 found.setdefault(one.group, one)
         return found
+
+    @cached_property
+    def messages(self) -> Sequence[RecordedCollective]:
+        """The sends and receives that are not over, the oldest first."""
+        return [one for one in self.process.collectives if one.is_p2p and not one.is_over]
 
     @cached_property
     def reached(self) -> dict[str, RecordedCollective]:

@@ -34,16 +34,19 @@ def name_collective(one: RecordedCollective | None) -> str:
 
 
 def say_cause(cause: StallCause, rank: StalledRank) -> str:
-    """The words of a cause with the rank's own line."""
+    """The words of a cause with the rank's own line, and what that calls."""
     place = rank.own_line
-    return cause.says + (f" ({place.file.rpartition('/')[2]}:{place.line} {place.function})" if place else "")
+    if place is None:
+        return cause.says
+    call = f": {rank.call}" if rank.call else ""
+    return f"{cause.says} ({place.file.rpartition('/')[2]}:{place.line} {place.function}{call})"
 
 
 def say_waiting(ranks: Sequence[StalledRank]) -> str:
     """The ranks that wait in a collective, of those that are there."""
     waiting = [rank for rank in ranks if waits_in_collective(rank)]
     if not waiting:
-        return "The others run"
+        return ""
     one = next((collective for rank in waiting for collective in rank.pending.values()), None)
     verb = "waits" if len(waiting) == 1 else "wait"
-    return f"{start([rank.number for rank in waiting])} {verb} in {name_collective(one)}"
+    return f" {start([rank.number for rank in waiting])} {verb} in {name_collective(one)}."

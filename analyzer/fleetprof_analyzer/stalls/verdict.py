@@ -22,7 +22,7 @@ from fleetprof_api.quantities import duration
 from fleetprof_api.stacks import ProcessStacks, RecordedCollective
 from fleetprof_api.stalls import StallVerdict
 
-from fleetprof_analyzer.stalls.causes import find_cause
+from fleetprof_analyzer.stalls.causes import CAUSES, find_cause
 from fleetprof_analyzer.stalls.groups import group_ranks
 from fleetprof_analyzer.stalls.ranks import StalledRank, choose_ranks, waits_in_collective
 from fleetprof_analyzer.stalls.sentences import (
@@ -36,6 +36,7 @@ from fleetprof_analyzer.stalls.sentences import (
 
 MOVES_ITERATIONS: Final = 5
 LEAST_STALL_NS: Final = 10 * 10**9
+SECOND_NS: Final = 10**9
 _MOST_GROUPS: Final = 10_000
 _MOST_MEMBERS: Final = 400_000  # of all groups, by their lists: a job may say anything of itself
 
@@ -53,6 +54,12 @@ class JobCause(StrEnum):
     UNKNOWN = "unknown"
 
 
+_PROVEN: Final = frozenset(
+    {JobCause.MISMATCHED_COLLECTIVES, JobCause.MISMATCHED_SIZES, JobCause.DEADLOCK}
+    | {cause.name for cause in CAUSES if cause.is_proven}
+)
+
+
 def judge_stall(processes: Sequence[ProcessStacks]) -> StallVerdict:
     """The verdict on one job's processes."""
     ranks = choose_ranks(processes)
@@ -63,12 +70,20 @@ def judge_stall(processes: Sequence[ProcessStacks]) -> StallVerdict:
         )
     stands_ns = _find_stand_ns(ranks)
     found = _find_moving(ranks, stands_ns) or _find_missing(ranks) or _find_held(ranks) or _find_alone(ranks)
-    return msgspec.structs.replace(found, stands_ns=stands_ns, groups=group_ranks(ranks))
+    # A start may take any time.
+    may_go_on = found.may_go_on or not (_has_stepped(ranks) or found.cause in _PROVEN)
+    return msgspec.structs.replace(found, may_go_on=may_go_on, stands_ns=stands_ns, groups=group_ranks(ranks))
+
+
+def _has_stepped(ranks: Sequence[StalledRank]) -> bool:
+    return any(rank.process.step_unix_ns for rank in ranks)
 
 
 def _find_stand_ns(ranks: Sequence[StalledRank]) -> int:
-    """Since when no rank made a step, by each one's own clock."""
+    """Since when no rank made a step, by each one's own clock; of a job that makes none, began a collective."""
     since = [r.process.at_unix_ns - r.process.step_unix_ns for r in ranks if r.process.step_unix_ns]
+    if not since:
+        since = [r.process.at_unix_ns - one.created_unix_ns for r in ranks for one in r.process.collectives]
     return max(0, min(since, default=0))
 
 
@@ -79,7 +94,8 @@ def _find_moving(ranks: Sequence[StalledRank], stands_ns: int) -> StallVerdict |
     if any(rank.is_stopped for rank in ranks):
         return None
     usual = f"; an iteration takes {duration(pace)}" if pace else ""
-    text = f"The job moves: its latest step ended {duration(stands_ns)} ago{usual}."
+    latest = "step ended" if _has_stepped(ranks) else "collective began"
+    text = f"The job moves: its latest {latest} {duration(stands_ns)} ago{usual}."
     return StallVerdict(
         cause=JobCause.MOVES, may_go_on=True, sentence=text, advice="to see where its time goes: fleetprof capture"
     )
@@ -92,7 +108,7 @@ def _find_missing(ranks: Sequence[StalledRank]) -> StallVerdict | None:
         return None
     return StallVerdict(
         cause=JobCause.RANK_MISSING,
-        sentence=f"{start(missing)} of {size} {'is' if len(missing) == 1 else 'are'} not seen. {say_waiting(ranks)}.",
+        sentence=f"{start(missing)} of {size} {'is' if len(missing) == 1 else 'are'} not seen.{say_waiting(ranks)}",
         advice="see whether the process has ended (its log, the kernel's for memory), or its sidecar is away",
         ranks=missing,
     )
@@ -122,7 +138,8 @@ def _find_held(ranks: Sequence[StalledRank]) -> StallVerdict | None:
     if not free:
         return _say_deadlock(awaited)
     first = next(one for one in awaited if free.intersection(one.behind))
-    return _say_late([rank for rank in ranks if rank.number in free], first.collective, first.waiting)
+    held, waiting_ranks = ([r for r in ranks if r.number in chosen] for chosen in (free, set(first.waiting)))
+    return _say_late(held, first.collective, waiting_ranks)
 
 
 def _find_awaited(group: str, members: Sequence[StalledRank], ranks: Sequence[StalledRank]) -> _Awaited | None:
@@ -220,18 +237,18 @@ def _find_unheard(ranks: Sequence[StalledRank]) -> StallVerdict | None:
     held = [rank for rank in ranks if rank.number not in numbers]
     if not waiting or not held:
         return None
-    return _say_late(held, None, tuple(rank.number for rank in waiting))
+    return _say_late(held, None, waiting)
 
 
 def _say_late(
-    held: Sequence[StalledRank], collective: RecordedCollective | None, waiting: Sequence[int]
+    held: Sequence[StalledRank], collective: RecordedCollective | None, waiting: Sequence[StalledRank]
 ) -> StallVerdict:
     cause = find_cause(held[0])
     alike = [rank for rank in held if find_cause(rank) is cause]
     numbers = tuple(rank.number for rank in alike)
     alone = len(alike) == 1
     late = f"{start(numbers)} {'has' if alone else 'have'} not entered {name_collective(collective)}"
-    others = f"{start(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for {'it' if alone else 'them'}."
+    others = f"{_say_wait(waiting, collective)} for {'it' if alone else 'them'}."
     node = f" Its node is {alike[0].process.node}." if alone and alike[0].process.node else ""
     return StallVerdict(
         cause=cause.name,
@@ -241,6 +258,19 @@ def _say_late(
         ranks=numbers,
         place=alike[0].own_line,
     )
+
+
+def _say_wait(waiting: Sequence[StalledRank], collective: RecordedCollective | None) -> str:
+    """Who waits, and for how long at the least."""
+    numbers, alone = [rank.number for rank in waiting], len(waiting) == 1
+    entered = [
+        rank.process.at_unix_ns - rank.pending[collective.group].created_unix_ns
+        for rank in waiting
+        if collective is not None and collective.group in rank.pending
+    ]
+    if (least_ns := min(entered, default=0)) < SECOND_NS:
+        return f"{start(numbers)} {'waits' if alone else 'wait'}"
+    return f"{start(numbers)} {'has' if alone else 'have'} waited {duration(least_ns)}"
 
 
 def _say_deadlock(awaited: Sequence[_Awaited]) -> StallVerdict:
@@ -266,7 +296,7 @@ def _find_alone(ranks: Sequence[StalledRank]) -> StallVerdict:
             sentence="The rank that the others wait for is not known: stacks differ, and no collective says more.",
             advice="look at the groups of stacks below, the smallest first",
         )
-    if all(waits_in_collective(rank) for rank in ranks):
+    if all(waits_in_collective(rank) for rank in ranks) and not all(rank.messages for rank in ranks):
         return StallVerdict(
             cause=JobCause.COLLECTIVE,
             sentence="All ranks are in a collective, and all have entered it: the network or a device holds it up.",

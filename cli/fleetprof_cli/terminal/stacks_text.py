@@ -27,7 +27,7 @@ def print_stacks(
     click.echo(make_printable(f"{name}: {len(ranks)} ranks"))
     click.echo(make_printable(verdict.sentence))
     if verdict.stands_ns and verdict.cause != JobCause.MOVES:
-        click.echo(f"The latest step of any rank ended {duration(verdict.stands_ns)} ago.")
+        click.echo(f"It has stood for {duration(verdict.stands_ns)}.")
     if verdict.may_go_on and verdict.cause != JobCause.MOVES:
         click.echo("This may be work that takes long: nothing here proves that the job hangs.")
     click.echo(f"Next: {make_printable(verdict.advice)}")

@@ -23,6 +23,7 @@ from fleetprof_agent.errors import pass_on, report_error
 from fleetprof_agent.process import identity
 from fleetprof_agent.samples.frames import read_stack
 from fleetprof_agent.samples.stacks import StackTable, clean
+from fleetprof_agent.stacks.calls import find_call
 from fleetprof_agent.stacks.flight_recorder import read_collectives, send_collectives
 from fleetprof_agent.steps.ring import MASK, StepRing
 
@@ -30,6 +31,7 @@ SLEEP_S = 3600.0
 JOIN_S = 0.2
 MOST_THREADS = 200
 NAME_CHARACTERS = 60
+COLUMNS = ("name", "task", "is_main", "stack", "call")
 SEND_TRIES = 50
 SEND_AGAIN_S = 0.01
 LEAST_PAUSE_S = 0.2  # between two answers: a sidecar that asks without end costs no more than this
@@ -116,20 +118,23 @@ class StackListener:
         ring = self._ring
         last = (ring.count - 1) & MASK
         steps = {"step": ring.step[last], "step_unix_ns": ring.end_unix_ns[last]} if ring.count else {}
-        columns = {name: [row[at] for row in rows] for at, name in enumerate(("name", "task", "is_main", "stack"))}
+        columns = {name: [row[at] for row in rows] for at, name in enumerate(COLUMNS)}
         send("threads", at_unix_ns=time.time_ns(), **steps, **columns)
 
-    def _look(self, table: StackTable) -> list[tuple[str, int, bool, int]]:
-        """(name, id at the kernel, whether it is the main one, stack) of each thread with a stack of the job's."""
+    def _look(self, table: StackTable) -> list[tuple[str, int, bool, int, str]]:
+        """Name, id at the kernel, whether it is the main one, stack, call of each thread with a stack of the job's."""
         known = dict(threading._active)  # type: ignore[attr-defined]
         main, own = threading.main_thread().ident, threading.get_ident()
         rows = []
         idents = sorted(sys._current_frames(), key=lambda ident: ident != main)[:MOST_THREADS]
         for ident in idents:
-            stack = table.intern(read_stack(ident)) if ident != own else None
+            frames = read_stack(ident) if ident != own else []
+            stack = table.intern(frames)
             if stack is None:
                 continue
+            is_main = ident == main
+            call = clean(find_call(*frames[0])) if is_main else ""
             thread = known.get(ident)
             name = clean(str(getattr(thread, "name", ""))[:NAME_CHARACTERS])
-            rows.append((name, int(getattr(thread, "native_id", 0) or 0), ident == main, stack))
+            rows.append((name, int(getattr(thread, "native_id", 0) or 0), is_main, stack, call))
         return rows

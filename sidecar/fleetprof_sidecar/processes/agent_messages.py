@@ -188,6 +188,9 @@ def parse_agent_message(data: bytes) -> AgentDatagram:
         case "threads":
             moments = {name: read_integer(fields, name, 0, INT64, default=0) for name in _MOMENTS}
             threads = read_columns(kind, fields, _STACK_COLUMNS, INT32)
+            threads["call"] = read_texts(fields, "call") if "call" in fields else [""] * len(threads["name"])
+            if len(threads["call"]) != len(threads["name"]):
+                raise ValueError("threads: call must be as long as name")
             return AgentReport(pid, kind, {**_owner(fields), **moments, **threads})
         case "thread":
             positions = {name: read_column(fields, name) for name in _THREAD_COLUMNS}

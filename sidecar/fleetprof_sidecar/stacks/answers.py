@@ -60,9 +60,10 @@ class AgentAnswer:
                 name=name,
                 task=task,
                 is_main=is_main,
+                call=call,
                 stack=[numbers[place] for place in self._stacks.get(stack, []) if place in numbers],
             )
-            for name, task, is_main, stack in zip(
-                *(fields[name] for name in ("name", "task", "is_main", "stack")), strict=True
+            for name, task, is_main, stack, call in zip(
+                *(fields[name] for name in ("name", "task", "is_main", "stack", "call")), strict=True
             )
         ]

@@ -85,7 +85,7 @@ class StackCollector:
             process = _describe(view)
             pid = pids.get(view.process_id, 0)
             after, passed = look_at_main_thread(pid), time.monotonic_ns() - began
-            process.state, process.children = after.state, find_children(pid)
+            process.state, process.waits_in, process.children = after.state, after.waits_in, find_children(pid)
             ran_ns = before.get(view.process_id, KernelView()).ran_ns
             if after.ran_ns is not None and ran_ns is not None:
                 process.busy_permille = min(1000, max(0, (after.ran_ns - ran_ns) * 1000 // passed))

@@ -21,7 +21,10 @@ LOADER = (f"{TORCH}/utils/data/dataloader.py", "_try_get_data", 1300)
 PDB = ("/usr/lib/python3.11/pdb.py", "interaction", 300)
 SAVE = (f"{TORCH}/serialization.py", "save", 900)
 LOCK = ("/usr/lib/python3.11/threading.py", "wait", 327)
+QUEUE = ("/usr/lib/python3.11/multiprocessing/queues.py", "get", 103)
 SLEEP = ("/job/model.py", "forward", 12)
+EVALUATE = ("/job/model.py", "Trainer.evaluate_epoch", 30)
+RECEIVE = (f"{TORCH}/distributed/distributed_c10d.py", "recv", 2500)
 
 
 def collective(sequence: int, *, group: str = "0 default_pg", ranks: str = "", **fields: Any) -> RecordedCollective:
@@ -36,7 +39,7 @@ def collective(sequence: int, *, group: str = "0 default_pg", ranks: str = "", *
 
 
 def rank(
-    number: int, *frames: tuple[str, str, int], behind: int = 10, pending: Any = None, **fields: Any
+    number: int, *frames: tuple[str, str, int], behind: int = 10, pending: Any = None, call: str = "", **fields: Any
 ) -> ProcessStacks:
     """A rank whose latest step is a minute old, in these frames, that has `behind` collectives behind it."""
     known = [collective(behind, is_over=True), *([pending] if pending else [])]
@@ -53,7 +56,7 @@ def rank(
         "iteration_ns": SECOND // 2,
         "node": f"gpu-{number}",
         "places": [CodePlace(file=file, function=function, line=line) for file, function, line in frames],
-        "threads": [ThreadStack(name="MainThread", task=1, is_main=True, stack=list(range(len(frames))))],
+        "threads": [ThreadStack(name="MainThread", task=1, is_main=True, stack=list(range(len(frames))), call=call)],
         "collectives": known if frames else [],
     }
     return ProcessStacks(process_id=f"p{number}", pid=number + 1, rank=number, **given | fields)
@@ -80,7 +83,38 @@ HELD: dict[str, tuple[ProcessStacks, str]] = {
     "at a prompt": (rank(2, PDB, TRAIN), "debugger"),
     "saves": (rank(2, SAVE, TRAIN), "checkpoint"),
     "waits for a lock": (rank(2, LOCK, TRAIN), "lock"),
+    "loader without a worker": (rank(2, LOADER, TRAIN, children=[]), "loader_worker_died"),
+    "loads, and workers are not known": (rank(2, LOADER, TRAIN, children=None), "data_loading"),
+    "asks a store": (rank(2, SLEEP, TRAIN, call="self.store.get", waits_in="wait_woken"), "rendezvous"),
+    "waits for a message": (
+        rank(2, RECEIVE, TRAIN, pending=collective(3, name="recv 2<-0", is_p2p=True)),
+        "message",
+    ),
+    "in another call": (rank(2, RECEIVE, TRAIN), "other_collective"),
+    "in a child process": (rank(2, SLEEP, TRAIN, waits_in="do_wait"), "child_process"),
+    "in subprocess": (rank(2, ("/usr/lib/python3.11/subprocess.py", "_wait", 2000), TRAIN), "child_process"),
+    "in an event loop": (rank(2, ("/usr/lib/python3.11/asyncio/base_events.py", "_run", 1), TRAIN), "event_loop"),
+    "for another thread": (rank(2, SLEEP, TRAIN, waits_in="futex_wait_queue_me"), "lock"),
+    "for the lock of a file": (rank(2, SLEEP, TRAIN, waits_in="locks_lock_inode_wait"), "file_lock"),
+    "for a pipe": (rank(2, SLEEP, TRAIN, waits_in="anon_pipe_read"), "pipe"),
+    "for a queue of processes": (rank(2, QUEUE, TRAIN), "pipe"),
+    "for a worker of its own that died": (
+        rank(2, QUEUE, TRAIN, children=[ChildProcess(pid=9, name="python", state="Z")]),
+        "loader_worker_died",
+    ),
+    "for a socket": (rank(2, SLEEP, TRAIN, waits_in="unix_stream_read_generic"), "network_read"),
+    "for NFS": (rank(2, SLEEP, TRAIN, waits_in="rpc_wait_bit_killable", state="D"), "file_system"),
+    "for a device": (rank(2, SLEEP, TRAIN, state="D"), "file_system"),
+    "sleeps": (rank(2, SLEEP, TRAIN, waits_in="hrtimer_nanosleep", call="time.sleep"), "sleeps"),
+    "sleeps in a library": (rank(2, (f"{TORCH}/x.py", "retry", 3), TRAIN, waits_in="hrtimer_nanosleep"), "sleeps"),
+    "evaluates": (rank(2, SLEEP, EVALUATE, TRAIN, state="R", busy_permille=900), "evaluation"),
+    "a model's eval() is none": (
+        rank(2, (f"{TORCH}/nn/modules/module.py", "eval", 2), TRAIN, state="R", busy_permille=900),
+        "loop",
+    ),
     "stopped": (rank(2, state="T"), "stopped"),
+    "sleeps with the interpreter": (rank(2, waits_in="hrtimer_nanosleep"), "interpreter_held"),
+    "waits for the interpreter": (rank(2, waits_in="futex_do_wait"), "silent"),
     "keeps the interpreter": (rank(2, state="R", busy_permille=1000), "interpreter_held"),
     "silent": (rank(2, state=""), "silent"),
 }
@@ -97,7 +131,43 @@ def test_the_rank_that_has_not_entered_is_named_with_what_it_is_at(case: str) ->
     if process.places:
         own = next(place for place in process.places if place.file.startswith("/job/"))
         assert verdict.place == own
-        assert f"{own.file.rpartition('/')[2]}:{own.line} {own.function}" in verdict.sentence
+        call = process.threads[0].call
+        said = f"({own.file.rpartition('/')[2]}:{own.line} {own.function}{f': {call}' if call else ''})"
+        assert said in verdict.sentence
+
+
+def test_how_long_the_others_have_waited_is_said() -> None:
+    ranks = others_wait(rank(2, SLEEP, TRAIN))
+    for process, since_s in zip((ranks[0], ranks[1], ranks[3]), (43, 50, 47), strict=True):
+        process.collectives[-1].created_unix_ns = NOW - since_s * SECOND
+    assert "Ranks 0, 1 and 3 have waited 43.0 s for it." in judge_stall(ranks).sentence
+
+
+@pytest.mark.parametrize(("age_s", "moves"), [(3, True), (60, False)])
+def test_a_job_without_steps_moves_by_its_collectives(age_s: int, moves: bool) -> None:
+    ranks = others_wait(rank(2, SLEEP, TRAIN))
+    for process in ranks:
+        process.step, process.step_unix_ns, process.iteration_ns = None, None, 0
+        for one in process.collectives:
+            one.created_unix_ns = NOW - age_s * SECOND
+    verdict = judge_stall(ranks)
+    assert (verdict.cause == "moves", verdict.stands_ns) == (moves, age_s * SECOND)
+    assert verdict.may_go_on, "it may be starting"
+
+
+@pytest.mark.parametrize(("fields", "may_go_on"), [({}, True), ({"state": "T"}, False)])
+def test_before_its_first_step_only_what_is_proven_is_a_hang(fields: Any, may_go_on: bool) -> None:
+    ranks = others_wait(rank(2, SLEEP, TRAIN, **fields))
+    for process in ranks:
+        process.step, process.step_unix_ns = None, None
+        process.collectives = []
+    assert judge_stall(ranks).may_go_on is may_go_on
+
+
+def test_ranks_that_wait_for_messages_of_each_other() -> None:
+    ranks = [rank(n, RECEIVE, TRAIN, pending=collective(1, name="recv", is_p2p=True), world_size=2) for n in (0, 1)]
+    verdict = judge_stall(ranks)
+    assert (verdict.cause, verdict.ranks) == ("message", (0, 1))
 
 
 def test_without_a_recorder_stacks_tell() -> None:

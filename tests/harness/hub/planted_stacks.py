@@ -17,7 +17,7 @@ def make_answer(process_id: str, frames: list[tuple[str, str, int]], sequence: i
     """A rank that waits in the third all_reduce, or has not come so far; its frames are innermost first."""
     reduce = RecordedCollective(
         group="0 default_pg", sequence=sequence, name="all_reduce", is_p2p=False, sizes="[[4]]", is_over=sequence < 3,
-        created_unix_ns=1, ranks="0-1",
+        created_unix_ns=100 * SECOND, ranks="0-1",
     )  # fmt: skip
     places = [CodePlace(file=file, function=function, line=line) for file, function, line in frames]
     given: dict[str, Any] = {

@@ -31,6 +31,7 @@ SAID: list[dict[str, Any]] = [
     {
         "t": "threads", "at_unix_ns": 9, "step": 4, "step_unix_ns": 8,
         "name": ["MainThread", "worker"], "task": [17, 18], "is_main": [True, False], "stack": [0, 1],
+        "call": ["time.sleep", ""],
     },
 ]  # fmt: skip
 
@@ -41,9 +42,9 @@ def test_an_answer_in_any_order_and_with_datagrams_lost() -> None:
     for fields in reversed(SAID):
         answer.take(fields)
     answer.write_into(whole)
-    assert [(t.name, [whole.places[p].file for p in t.stack]) for t in whole.threads] == [
-        ("MainThread", ["b.py", "a.py"]),
-        ("worker", ["a.py"]),
+    assert [(t.name, t.call, [whole.places[p].file for p in t.stack]) for t in whole.threads] == [
+        ("MainThread", "time.sleep", ["b.py", "a.py"]),
+        ("worker", "", ["a.py"]),
     ]
     assert (whole.step, whole.step_unix_ns, whole.has_answered) == (4, 8, True)
     assert whole.collectives == [RecordedCollective(**COLLECTIVE)]  # type: ignore[arg-type]
@@ -98,14 +99,21 @@ def test_the_kernel_is_asked_without_privilege(tmp_path: Path) -> None:
     main = tmp_path / "17" / "task" / "17"
     main.mkdir(parents=True)
     (main / "stat").write_text("17 (a) b) T 1 " + " ".join(["0"] * 9) + " 150 50 0")
+    assert look_at_main_thread(17, tmp_path).ran_ns == 200 * 10**9 // os.sysconf("SC_CLK_TCK")
+    (main / "schedstat").write_text("1500 500 3\n")
+    (main / "wchan").write_text("pipe_read")
     (main / "children").write_text("18 19 ")
     (tmp_path / "18").mkdir()
     (tmp_path / "18" / "stat").write_text("18 (pt_data_worker) Z 17 " + " ".join(["0"] * 12))
     (tmp_path / "18" / "comm").write_text("pt_data_\x1bworker\n")
     view = look_at_main_thread(17, tmp_path)
-    assert (view.state, view.ran_ns) == ("T", 200 * 10**9 // os.sysconf("SC_CLK_TCK"))
-    assert [(child.pid, child.name, child.state) for child in find_children(17, tmp_path)] == [
+    assert (view.state, view.waits_in, view.ran_ns) == ("T", "pipe_read", 2000)
+    assert [(child.pid, child.name, child.state) for child in find_children(17, tmp_path) or ()] == [
         (18, "pt_data_\ufffdworker", "Z")
     ]
     assert look_at_main_thread(99, tmp_path).state == ""
-    assert find_children(0) == []
+    (main / "children").write_text("")
+    assert find_children(17, tmp_path) == []
+    (main / "children").unlink()
+    assert find_children(17, tmp_path) is None  # a kernel that does not tell
+    assert find_children(0) is None

@@ -32,8 +32,8 @@ POLICY = {
     "budget": {"minimumAgeSeconds": 0},
     "template": {"spec": {"window": {"iterations": 5}}},
 }
-HELD = "it is blocked in a call (train.py:"
-WAITS = "Rank 0 waits for it. Its node is "
+HELD = "it sleeps (train.py:"
+WAITS = " for it. Its node is "
 
 
 @pytest.fixture

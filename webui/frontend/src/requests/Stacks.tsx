@@ -34,7 +34,7 @@ function Look({ look, number, count }: { look: StacksLook; number: number; count
           <Name text={look.sentence} most={600} />
         </strong>
       </p>
-      {look.stands_ns > 0 && look.cause !== "moves" && <p className="quiet">The latest step of any rank ended {formatDuration(look.stands_ns)} before.</p>}
+      {look.stands_ns > 0 && look.cause !== "moves" && <p className="quiet">It had stood for {formatDuration(look.stands_ns)}.</p>}
       {look.may_go_on && look.cause !== "moves" && <p className="quiet">This may be work that takes long: nothing here proves that the job hangs.</p>}
       <p className="next-step">{capital(look.advice)}</p>
       {look.groups.map((group) => (
