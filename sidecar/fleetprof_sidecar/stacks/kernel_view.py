@@ -17,7 +17,7 @@ _TICK_NS: Final = 10**9 // os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class KernelView:
-    """`state` and `waits_in` as in ProcessStacks; `ran_ns`: the time so far in which the main thread ran or was ready to run."""
+    """`state` and `waits_in` as in ProcessStacks; `ran_ns`: the time so far in which it ran, or was ready to run."""
 
     state: str = ""
     waits_in: str = ""
