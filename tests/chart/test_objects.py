@@ -93,7 +93,7 @@ KINDS = {
     },
     "cert-manager with an issuer": {**NO_KEEPER, "Certificate": {"+fleetprof-tls", "+fleetprof-webhook-tls"}},
     "accounts of others": {
-        "ServiceAccount": {f"-fleetprof-{part}" for part in ("analyzer", "certificates", "operator", "webhook")},
+        "ServiceAccount": {"-fleetprof-operator"},
         **{kind: names for kind, names in WEBUI.items() if kind != "ServiceAccount"},
     },
     "no rights": {

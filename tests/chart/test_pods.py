@@ -215,7 +215,7 @@ def test_a_spread_with_a_selector_of_its_own_keeps_it() -> None:
         ("webui.extraVolumeMounts[0].name=corporate", "mountPath"),
         (r"commonLabels.fleetprof\.io/inject=true", "commonLabels"),
         (r"commonLabels.app\.kubernetes\.io/name=ours", "invalid propertyName"),
-        ("analyzer.ttlSecondsAfterFinished=0", "ttlSecondsAfterFinished"),
+        ("analyzer.deadlineSeconds=0", "deadlineSeconds"),
     ],
 )
 def test_what_would_take_something_of_ours_away_is_refused(value: str, words: str) -> None:

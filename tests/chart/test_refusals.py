@@ -43,18 +43,13 @@ IMPOSSIBLE = {
         (*NAMESPACED, "rbac.aggregateToViewAndEdit=true"),
         ["rbac.aggregateToViewAndEdit", "scope.cluster"],
     ),
-    "an account that nobody names": (
-        (*S3, "analyzer.serviceAccount.create=false"),
-        ["analyzer.serviceAccount.create=false", "analyzer.serviceAccount.name"],
-    ),
     "annotations of somebody else's account": (
         (
             *S3,
-            "operator.serviceAccount.create=false",
             "operator.serviceAccount.name=a",
             "operator.serviceAccount.annotations.a=b",
         ),
-        ["operator.serviceAccount.annotations", "operator.serviceAccount.create=true"],
+        ["operator.serviceAccount.annotations", "operator.serviceAccount.name empty"],
     ),
     "a web UI without an address": (
         (*OIDC, "webui.url="),

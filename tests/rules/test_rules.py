@@ -342,14 +342,12 @@ def test_what_is_recorded_is_what_alerts_and_dashboards_read(groups: list[dict[s
     run_promtool(tests, tmp_path)
 
 
-def test_thresholds_times_and_the_choice_of_alerts_are_values() -> None:
-    values = ("thresholds.idleRatio=0.05", "for.idleGpusHeld=7m")
+def test_thresholds_and_the_choice_of_alerts_are_values() -> None:
+    values = ("thresholds.slowRankRatio=0.65",)
     rule = render(
         (*S3, "rules.enabled=true", *(f"rules.{value}" for value in values), "rules.disabled={FleetprofHubRefuses}")
     ).one("PrometheusRule", "fleetprof")
     found = alerts(rule["spec"]["groups"])
-    assert "< 0.05" in found["FleetprofIdleGpusHeld"]["expr"]
-    assert found["FleetprofIdleGpusHeld"]["for"] == "7m"
-    assert "idle for 7m." in found["FleetprofIdleGpusHeld"]["annotations"]["description"]
+    assert "< 0.65" in found["FleetprofSlowRank"]["expr"]
     assert "FleetprofHubRefuses" not in found
     assert "@" not in yaml.safe_dump(rule)

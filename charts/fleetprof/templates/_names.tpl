@@ -23,15 +23,15 @@
 {{- end }}
 
 {{- define "fleetprof.webhookAccount" -}}
-{{- .Values.webhook.serviceAccount.name | default (printf "%s-webhook" (include "fleetprof.name" .)) -}}
+{{- printf "%s-webhook" (include "fleetprof.name" .) -}}
 {{- end }}
 
 {{- define "fleetprof.certificatesAccount" -}}
-{{- .Values.certificates.serviceAccount.name | default (printf "%s-certificates" (include "fleetprof.name" .)) -}}
+{{- printf "%s-certificates" (include "fleetprof.name" .) -}}
 {{- end }}
 
 {{- define "fleetprof.analyzerAccount" -}}
-{{- .Values.analyzer.serviceAccount.name | default (printf "%s-analyzer" (include "fleetprof.name" .)) -}}
+{{- printf "%s-analyzer" (include "fleetprof.name" .) -}}
 {{- end }}
 
 {{- define "fleetprof.webuiAccount" -}}

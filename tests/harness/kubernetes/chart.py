@@ -89,15 +89,7 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
     "DCGM": (*S3, "sidecar.dcgmExporterUrl=http://$(FLEETPROF_NODE_IP):9400/metrics"),
     "accounts of others": (
         *OIDC,
-        *(
-            f"{part}.serviceAccount.{what}"
-            for part in ("operator", "webhook", "certificates", "analyzer", "webui")
-            for what in ("create=false",)
-        ),
-        "certificates.serviceAccount.name=d",
         "operator.serviceAccount.name=a",
-        "webhook.serviceAccount.name=b",
-        "analyzer.serviceAccount.name=c",
         "webui.serviceAccount.name=e",
     ),
     "placed": (

@@ -205,9 +205,7 @@ def _next_step(report: Report) -> str:
 
 def _comes_first(proven: Finding, candidate: Undecided) -> bool:
     """Tells whether a proven cause is the candidate's own, or is worth more than the candidate may cost."""
-    return proven.ranks == [candidate.rank] or guards.MORE_ELSEWHERE.allows(
-        proven.gain_permille / 1000, candidate.gain
-    )
+    return proven.ranks == [candidate.rank] or guards.MORE_ELSEWHERE.allows(proven.gain_permille / 1000, candidate.gain)
 
 
 def _decide(candidate: Undecided) -> str:

@@ -30,9 +30,6 @@ TOKEN: Final = "0123456789abcdef-closed-loop"
 _VALUES: Final = (
     "job=fleetprof",
     "thresholds.graceSeconds=0",
-    "for.lowIterationRate=4s",
-    "for.jobStalled=1s",
-    "thresholds.stallSeconds=60",
     "disabled={FleetprofIterationTimeDrift}",
 )
 _LISTENS: Final = """
@@ -100,6 +97,10 @@ class PrometheusServer:
         rule = render((*S3, "rules.enabled=true", *(f"rules.{value}" for value in _VALUES)))
         self._groups: list[dict[str, Any]] = rule.one("PrometheusRule", "fleetprof")["spec"]["groups"]
         for each in (each for group in self._groups for each in group["rules"]):
+            if each.get("alert") == "FleetprofLowIterationRate":
+                each["for"] = "4s"
+            if each.get("alert") == "FleetprofJobStalled":
+                each["for"], each["expr"] = "1s", each["expr"].replace("> 300", "> 60")
             if each.get("record") == "fleetprof:workload_iterations_per_second:avg":
                 each["expr"] = each["expr"].replace("[5m]", "[10s]")
         self._configuration = {
