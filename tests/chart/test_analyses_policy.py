@@ -8,20 +8,17 @@ import pytest
 from fleetprof_api.request import Analysis
 from fleetprof_operator.analyses.analyzer_job import build_job
 from harness.kubernetes.api_server import ApiServer, run_api_server, since
-from harness.kubernetes.chart import MOUNTS, NAMESPACE, PLACES, VALUE_SETS, Objects, render
+from harness.kubernetes.chart import NAMESPACE, VALUE_SETS, Objects, render
 from harness.kubernetes.stolen_identities import BINDINGS, JOBS, POLICIES, must
 from harness.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, since(30)]
 
 S3 = VALUE_SETS["S3"]
-MORE = "analyzer.extraVolumes[0]"
 CASES: dict[str, tuple[str, ...]] = {
     name.replace(" ", "-"): VALUE_SETS[name]
     for name in ("S3", "a private store", "bundled store", "cert-manager", "accounts of others", "placed", "pinned")
 } | {
-    "site": (*S3, *(f"analyzer.{value}" for value in (*PLACES, *MOUNTS))),
-    "private-site": (*VALUE_SETS["a private store"], *(f"analyzer.{value}" for value in (*PLACES, *MOUNTS))),
     "resources": (*S3, "analyzer.resources.limits.memory=8Gi", "analyzer.deadlineSeconds=900"),
     "variables": (
         *S3,
@@ -31,23 +28,7 @@ CASES: dict[str, tuple[str, ...]] = {
         "analyzer.extraEnv[1].name=NODE",
         "analyzer.extraEnv[1].valueFrom.fieldRef.fieldPath=spec.nodeName",
     ),
-} | {
-    f"volume-{kind.lower()}": (*S3, f"{MORE}.name=more", *(f"{MORE}.{value}" for value in values))
-    for kind, values in {
-        "Secret": ("secret.secretName=proxy", "secret.defaultMode=256"),
-        "ConfigMap": ("configMap.name=more", "configMap.items[0].key=a.b", "configMap.items[0].path=c"),
-        "Claim": ("persistentVolumeClaim.claimName=more",),
-        "HostPath": ("hostPath.path=/opt/more",),
-        "EmptyDir": ("emptyDir.sizeLimit=1024Mi", "emptyDir.medium=Memory"),
-        "Csi": ("csi.driver=secrets-store.csi.k8s.io", "csi.volumeAttributes.provider=ours"),
-        "Ephemeral": (
-            "ephemeral.volumeClaimTemplate.spec.accessModes={ReadWriteOnce}",
-            "ephemeral.volumeClaimTemplate.spec.resources.requests.storage=1024Mi",
-        ),
-        "Projected": ("projected.sources[0].configMap.name=more", "projected.sources[1].secret.name=proxy"),
-        "DownwardAPI": ("downwardAPI.items[0].path=labels", "downwardAPI.items[0].fieldRef.fieldPath=metadata.labels"),
-    }.items()
-}  # fmt: skip
+}
 OWNERS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 
 

@@ -74,15 +74,14 @@ KINDS = {
     "no CRD": {
         "CustomResourceDefinition": {"-profilerequests.fleetprof.io", "-profilepolicies.fleetprof.io"},
     },
-    "no policies, no budgets": {
+    "no policies": {
         "NetworkPolicy": {
             f"-fleetprof-{part}" for part in ("analyzer", "certificates", "operator", "release", "test", "webhook")
         },
-        "PodDisruptionBudget": {"-fleetprof-operator", "-fleetprof-webhook"},
     },
     "web UI": WEBUI,
     "web UI with an Ingress": {**WEBUI, "Ingress": {"+fleetprof-webui"}},
-    "web UI and its Secrets": {**WEBUI, "PersistentVolumeClaim": {"+fleetprof-webui"}},
+    "web UI and its Secrets": WEBUI,
     "monitored": {"ServiceMonitor": {"+fleetprof"}},
     "dashboards": {"ConfigMap": {f"+fleetprof-dashboard-{name}" for name in ("fleet", "fleetprof", "job")}},
     "rules": {"PrometheusRule": {"+fleetprof"}},
@@ -157,7 +156,7 @@ def test_the_operators_role_is_an_annotation_of_its_account() -> None:
 
 
 def test_the_bundled_store_s_image_comes_from_any_registry() -> None:
-    values = (*VALUE_SETS["bundled store"], "store.bundled.registry=mirror.example:5000/ghcr")
+    values = (*VALUE_SETS["bundled store"], "store.bundled.image=mirror.example:5000/versity/versitygw:v1.8.0")
     deployments = render(values).of_kind("Deployment")
     images = {
         container["image"]
@@ -165,7 +164,7 @@ def test_the_bundled_store_s_image_comes_from_any_registry() -> None:
         if "-store" in name
         for container in deployment["spec"]["template"]["spec"]["containers"]
     }
-    assert images == {"mirror.example:5000/ghcr/versity/versitygw:v1.8.0"}
+    assert images == {"mirror.example:5000/versity/versitygw:v1.8.0"}
 
 
 def test_the_bundled_store_s_credentials_are_random_and_stay_with_its_data() -> None:
@@ -221,12 +220,9 @@ def test_the_certificates_secret_has_no_content_that_an_upgrade_could_put_back()
 
 
 def test_the_authority_that_running_pods_trust_is_kept_when_the_release_goes() -> None:
-    def kept(*values: str) -> dict[str, bool]:
-        secrets = render((*S3, *values)).of_kind("Secret")
-        return {name: "annotations" in secret["metadata"] for name, secret in secrets.items()}
-
-    assert kept() == {"fleetprof-tls": True, "fleetprof-webhook-tls": False}
-    assert kept("tls.keepAuthority=false") == {"fleetprof-tls": False, "fleetprof-webhook-tls": False}
+    secrets = render().of_kind("Secret")
+    kept = {name: "annotations" in secret["metadata"] for name, secret in secrets.items()}
+    assert kept == {"fleetprof-tls": True, "fleetprof-webhook-tls": False}
 
 
 def test_the_crds_are_kept_when_the_release_goes() -> None:
@@ -321,9 +317,3 @@ def test_an_ingress_leads_the_host_of_the_address_to_the_pages() -> None:
     assert ingress["spec"]["tls"] == [{"hosts": ["ui.example"], "secretName": "ui-tls"}]
     (path,) = rule["http"]["paths"]
     assert path["backend"]["service"] == {"name": "fleetprof-webui", "port": {"name": "pages"}}
-
-
-def test_the_web_ui_rolls_unless_it_holds_a_volume() -> None:
-    for name, strategy in (("web UI", "RollingUpdate"), ("web UI and its Secrets", "Recreate")):
-        spec = render(VALUE_SETS[name]).one("Deployment", "fleetprof-webui")["spec"]
-        assert (spec["replicas"], spec["strategy"]["type"]) == (1, strategy)

@@ -2,7 +2,7 @@
 
 import pytest
 from fleetprof_api.pods import ANALYSIS_AUDIENCE, AUDIENCE, IDENTITY_DIRECTORY
-from harness.kubernetes.chart import MOUNTS, NAMESPACE, OIDC, PLACES, VALUE_SETS, ValuesRefused, render
+from harness.kubernetes.chart import MOUNTS, NAMESPACE, OIDC, PLACES, PROXIED, VALUE_SETS, ValuesRefused, render
 
 pytestmark = pytest.mark.helm
 
@@ -152,11 +152,9 @@ def test_pods_are_placed_as_told() -> None:
         assert spec["tolerations"] == [{"operator": "Exists"}], owner
 
 
-@pytest.mark.parametrize("part", ["operator", "webhook", "analyzer", "webui"])
+@pytest.mark.parametrize("part", ["operator", "webhook", "webui"])
 def test_a_site_gives_affinity_and_spread(part: str) -> None:
-    key = "analyzer" if part == "analyzer" else "pods"
-    pods = dict(render((*OIDC, *(f"{key}.{value}" for value in PLACES))).pods())
-    template = pods["analyzer Jobs" if part == "analyzer" else f"fleetprof-{part}"]
+    template = dict(render((*OIDC, *(f"pods.{value}" for value in PLACES))).pods())[f"fleetprof-{part}"]
     spec, labels = template["spec"], template["metadata"]["labels"]
     (preferred,) = spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     assert preferred["preference"]["matchFields"][0]["values"] == ["node-1"]
@@ -173,11 +171,15 @@ def test_a_site_gives_affinity_and_spread(part: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["operator", "analyzer", "webui"])
-def test_a_site_gives_a_component_environment_and_volumes(part: str) -> None:
-    pods = dict(render((*OIDC, *(f"{part}.{value}" for value in MOUNTS))).pods())
-    spec = pods["analyzer Jobs" if part == "analyzer" else f"fleetprof-{part}"]["spec"]
-    (container,) = spec["containers"]
+def test_a_site_gives_a_component_environment(part: str) -> None:
+    pods = dict(render((*OIDC, *(f"{part}.{value}" for value in PROXIED))).pods())
+    (container,) = pods["analyzer Jobs" if part == "analyzer" else f"fleetprof-{part}"]["spec"]["containers"]
     assert {"name": "HTTPS_PROXY", "value": "http://proxy.example:3128"} in container["env"]
+
+
+def test_a_site_gives_the_operator_volumes() -> None:
+    spec = dict(render((*OIDC, *(f"operator.{value}" for value in MOUNTS))).pods())["fleetprof-operator"]["spec"]
+    (container,) = spec["containers"]
     assert {"name": "corporate", "mountPath": "/etc/corporate"} in container["volumeMounts"]
     assert {"name": "corporate", "configMap": {"name": "corporate-ca"}} in spec["volumes"]
 
@@ -212,7 +214,7 @@ def test_a_spread_with_a_selector_of_its_own_keeps_it() -> None:
     [
         ("operator.extraEnv[0].name=FLEETPROF_STORE", "extraEnv"),
         ("pods.topologySpreadConstraints[0].maxSkew=1", "topologyKey"),
-        ("webui.extraVolumeMounts[0].name=corporate", "mountPath"),
+        ("operator.extraVolumeMounts[0].name=corporate", "mountPath"),
         (r"commonLabels.fleetprof\.io/inject=true", "commonLabels"),
         (r"commonLabels.app\.kubernetes\.io/name=ours", "invalid propertyName"),
         ("analyzer.deadlineSeconds=0", "deadlineSeconds"),

@@ -63,10 +63,6 @@ IMPOSSIBLE = {
     "a proxy without proof": ((*PROXY, "webui.proxy.audience="), ["without proof", "webui.proxy.audience"]),
     "provider and proxy": ((*OIDC, "webui.proxy.jwtHeader=X-Identity"), ["webui.oidc.issuerUrl", "excludes"]),
     "sessions in several processes": ((*OIDC, "webui.replicas=2"), ["webui.replicas=1", "webui.proxy"]),
-    "replicas that share a volume": (
-        (*PROXY, "webui.replicas=2", "webui.catalog.persistence=Volume"),
-        ["webui.replicas", "webui.catalog.postgresSecret"],
-    ),
     "a web UI that cannot read the store": (
         (*OIDC, "store.credentials.operatorSecret=writer"),
         ["store.credentials.webuiSecret", "docs/rbac-and-s3.md"],

@@ -117,5 +117,4 @@ def test_chart_and_code_are_of_one_version() -> None:
     ours = [
         f"{values['image']['registry']}/{name}:{__version__}" for name in ("operator", "sidecar", "analyzer", "webui")
     ]
-    bundled = values["store"]["bundled"]
-    assert images == [*ours, f"{bundled['registry']}/{bundled['image']}"]
+    assert images == [*ours, values["store"]["bundled"]["image"]]

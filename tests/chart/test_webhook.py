@@ -101,7 +101,7 @@ def test_no_pod_fails_or_waits_because_of_us_and_no_request_goes_unsigned() -> N
 def test_policies_and_excluded_namespaces_are_the_sites_to_choose() -> None:
     webhooks = render(VALUE_SETS["a site's own"]).one("MutatingWebhookConfiguration", "fleetprof")["webhooks"]
     behaviour = {webhook["rules"][0]["resources"][0]: webhook["failurePolicy"] for webhook in webhooks}
-    assert behaviour == {"pods": "Fail", "profilerequests": "Ignore", "profilepolicies": "Ignore"}
+    assert behaviour == {"pods": "Fail", "profilerequests": "Fail", "profilepolicies": "Fail"}
     for webhook in webhooks[:2]:
         by_name, *_ = webhook["namespaceSelector"]["matchExpressions"]
         assert by_name["values"] == ["kube-system", NAMESPACE, "team-x"]

@@ -45,7 +45,7 @@ def release(api: Api, installation: Installation, namespaces: Callable[..., str]
     """The chart in a namespace of its own."""
     release = NamespacedRelease(api, namespaces(HERE))
     # The local cluster provides no volumes.
-    release.install({"store.bundled.persistence": "Ephemeral"}, "store.bundled.enabled=true")
+    release.install({"store.bundled.size": ""}, "store.bundled.enabled=true")
     yield release
     release.uninstall()
 

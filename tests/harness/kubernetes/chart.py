@@ -40,9 +40,9 @@ PLACES = (
     "topologySpreadConstraints[0].topologyKey=topology.kubernetes.io/zone",
     "topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule",
 )
+PROXIED = ("extraEnv[0].name=HTTPS_PROXY", "extraEnv[0].value=http://proxy.example:3128")
 MOUNTS = (
-    "extraEnv[0].name=HTTPS_PROXY",
-    "extraEnv[0].value=http://proxy.example:3128",
+    *PROXIED,
     "extraVolumes[0].name=corporate",
     "extraVolumes[0].configMap.name=corporate-ca",
     "extraVolumeMounts[0].name=corporate",
@@ -62,7 +62,7 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         "store.s3.authority=corporate-ca",
     ),
     "bundled store": ("store.bundled.enabled=true",),
-    "bundled store without a volume": ("store.bundled.enabled=true", "store.bundled.persistence=Ephemeral"),
+    "bundled store without a volume": ("store.bundled.enabled=true", "store.bundled.size="),
     "bundled store with Secrets": (
         "store.bundled.enabled=true",
         "store.bundled.existingSecret=writer",
@@ -84,7 +84,7 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
     "owners": (*S3, "rbac.owners[0].apiGroup=example.com", "rbac.owners[0].resources={pipelines}"),
     "aggregated roles": (*S3, "rbac.aggregateToViewAndEdit=true"),
     "no CRD": (*S3, "crds.enabled=false"),
-    "no policies, no budgets": (*S3, "networkPolicy.enabled=false", "podDisruptionBudget.enabled=false"),
+    "no policies": (*S3, "networkPolicy.enabled=false"),
     "monitored": (*S3, "serviceMonitor.enabled=true", "serviceMonitor.labels.release=prometheus"),
     "DCGM": (*S3, "sidecar.dcgmExporterUrl=http://$(FLEETPROF_NODE_IP):9400/metrics"),
     "accounts of others": (
@@ -128,7 +128,12 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         "bounds.namespaces.team-c.collect={Stacks}",
     ),
     "standing by": (*S3, "operator.replicas=3", "scope.leaseNamespace=team-b"),
-    "rules": (*S3, "rules.enabled=true", "rules.labels.release=prometheus", "rules.disabled={FleetprofHubRefuses}"),
+    "rules": (
+        *S3,
+        "rules.enabled=true",
+        "serviceMonitor.labels.release=prometheus",
+        "rules.disabled={FleetprofHubRefuses}",
+    ),
     "dashboards": (*S3, "dashboards.enabled=true"),
     "alerts": (*S3, "operator.alerts.tokenSecret=told", "operator.notifications.secret=slack"),
     "no bounds at admission": (*S3, "bounds.admission=false"),
@@ -142,8 +147,6 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         "webui.names.groupsClaim=groups",
         "webui.names.groupsPrefix=oidc:",
         "webui.writes=token",
-        "webui.catalog.persistence=Volume",
-        "webui.catalog.storageClassName=fast",
     ),
     "web UI by port-forward": (
         "store.bundled.enabled=true",
@@ -180,9 +183,8 @@ VALUE_SETS: dict[str, tuple[str, ...]] = {
         *OIDC,
         "commonLabels.cost-centre=ml",
         *(f"pods.{value}" for value in PLACES),
-        *(f"{part}.{value}" for part in ("operator", "webui") for value in MOUNTS),
+        *(f"operator.{value}" for value in MOUNTS),
         "webhook.pods.failurePolicy=Fail",
-        "webhook.requests.failurePolicy=Ignore",
         "webhook.excludedNamespaces={team-x,kube-system}",
     ),
 }

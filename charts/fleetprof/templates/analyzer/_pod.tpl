@@ -42,18 +42,12 @@ spec:
         {{- with include "fleetprof.storeAuthorityMount" . | trim }}
         {{- . | nindent 8 }}
         {{- end }}
-        {{- with .Values.analyzer.extraVolumeMounts }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
         - name: identity
           mountPath: /var/run/secrets/fleetprof.io
           readOnly: true
   volumes:
     {{- with include "fleetprof.storeAuthorityVolume" . | trim }}
     {{- . | nindent 4 }}
-    {{- end }}
-    {{- with .Values.analyzer.extraVolumes }}
-    {{- toYaml . | nindent 4 }}
     {{- end }}
     - name: identity
       projected:

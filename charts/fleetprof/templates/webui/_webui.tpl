@@ -9,12 +9,6 @@
 {{- end -}}
 {{- end }}
 
-{{/* Where SQLite's file may stay when the pod goes. */}}
-{{- define "fleetprof.webuiVolume" -}}
-{{- $catalog := .Values.webui.catalog -}}
-{{- if and .Values.webui.enabled (not $catalog.postgresSecret) (eq $catalog.persistence "Volume") -}}true{{- end -}}
-{{- end }}
-
 {{/* The port of what tells it who people are, for the network policy; empty: the API server alone does. */}}
 {{- define "fleetprof.identityPort" -}}
 {{- with .Values.webui.oidc.issuerUrl | default .Values.webui.proxy.jwksUrl -}}
