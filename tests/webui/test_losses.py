@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from fleetprof_api import keys
 from fleetprof_api.report.report import read_report
-from fleetprof_api.telemetry.history import STEP_NS, NamespaceDay, WorkloadDay, write_day
+from fleetprof_api.telemetry.history import POINTS, STEP_NS, NamespaceDay, WorkloadDay, write_day
+from fleetprof_webui.catalog import losses
+from fleetprof_webui.telemetry import jobs
 from harness.memory_store import MemoryStore
-from webui.conftest import Site
+from webui.conftest import Site, put_capture
 
 
 def put_day(store: MemoryStore, namespace: str, *workloads: WorkloadDay) -> None:
@@ -37,6 +39,31 @@ def test_a_loss_is_gain_times_gpus_times_hours(make_site: Callable[..., Site], s
     assert llama["lost_kwh"] == pytest.approx(4 * gain / 1000 * 0.5)
     assert llama["labels"] == ["team=vision"]
     assert (never["report"], never["hours"], never["gpus"], never["lost_gpu_hours"]) == (None, 1.0, None, None)
+
+
+def test_hours_are_those_of_the_steps_that_were_told(make_site: Callable[..., Site], store: MemoryStore) -> None:
+    rates: list[float | None] = [None] * POINTS
+    rates[100] = 1.0
+    put_day(store, "team-a", WorkloadDay("Job", "llama", {"iterations_per_second": rates}))
+    site = make_site()
+    site.sign_in()
+    assert find_rows(site)["llama"]["hours"] == pytest.approx(1 / 12)
+
+
+def test_a_job_that_told_its_pace_is_there_however_many_were_captured_or_told_more_since(
+    make_site: Callable[..., Site], store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(losses, "MOST", 1)
+    monkeypatch.setattr(jobs, "MOST_JOBS", 1)
+    busy: dict[str, list[float | None]] = {"iterations_per_second": [1.0] * 12, "gpu_busy_ratio": [0.9]}
+    put_day(store, "team-a", WorkloadDay("Job", "llama", busy), WorkloadDay("Job", "idle", {"gpu_busy_ratio": [0.0]}))
+    put_capture(store, "team-a", "late", "gpu_healthy", at=10**6, name="latest")
+    site = make_site()
+    site.sign_in()
+    page = site.client.get("/losses").json()
+    fleet = site.client.get("/fleet").json()["total"]
+    assert [(row["name"], row["hours"], row["gpus"]) for row in page["items"]] == [("llama", 1.0, 4)]
+    assert page["total"] == fleet + 1
 
 
 def test_of_a_job_that_told_nothing_no_loss_is_known(make_site: Callable[..., Site]) -> None:

@@ -73,7 +73,7 @@ class Catalog:
 
     def losses(self, stored: Collection[str], namespaces: Collection[str] | None) -> LossPage:
         """The losses of jobs in the last day. `stored`: namespaces of telemetry they may read. Raises StoreError."""
-        jobs = self.jobs.find(stored).items
+        jobs = self.jobs.find_all(stored)
         with self._engine.connect() as connection:
             return find_losses(connection, jobs, namespaces)
 

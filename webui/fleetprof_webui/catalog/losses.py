@@ -13,19 +13,18 @@ from fleetprof_webui.catalog.figures import known
 from fleetprof_webui.catalog.filters import permitted
 from fleetprof_webui.catalog.schema import labels, reports, requests, workloads
 from fleetprof_webui.models.losses import LossPage, LossRow
-from fleetprof_webui.models.telemetry import JobOfDay
+from fleetprof_webui.telemetry.jobs import TimedJob
 
 MOST: Final = 1000
 _MOST_LABELS: Final = 16
-_HOUR_NS: Final = 3600 * 10**9
 
 JobKey = tuple[str, str, str]
 
 
-def find_losses(connection: Connection, jobs: Sequence[JobOfDay], namespaces: Collection[str] | None) -> LossPage:
+def find_losses(connection: Connection, jobs: Sequence[TimedJob], namespaces: Collection[str] | None) -> LossPage:
     """The captured jobs of these namespaces (None: of all), and those that only told anything in the last day."""
-    by_key: dict[JobKey, JobOfDay] = {(job.namespace, job.kind, job.name): job for job in jobs}
-    captured = _find_captured(connection, namespaces)
+    by_key: dict[JobKey, TimedJob] = {(one.job.namespace, one.job.kind, one.job.name): one for one in jobs}
+    captured, left_out = _find_captured(connection, namespaces, by_key.keys())
     labelled = _find_labels(connection, [row.id for row in captured.values()])
     rows = [_describe(key, row, by_key.get(key), labelled.get(row.id, [])) for key, row in captured.items()]
     rows += [_describe(key, None, job, []) for key, job in by_key.items() if key not in captured]
@@ -33,18 +32,13 @@ def find_losses(connection: Connection, jobs: Sequence[JobOfDay], namespaces: Co
         key=lambda row: (-1.0 if row.lost_gpu_hours is None else row.lost_gpu_hours, row.gpu_hours or 0.0), reverse=True
     )
     keys = sorted({label.partition("=")[0] for row in rows for label in row.labels})
-    return LossPage(items=rows[:MOST], total=len(rows), label_keys=keys)
+    return LossPage(items=rows[:MOST], total=len(rows) + left_out, label_keys=keys)
 
 
-def count_hours(job: JobOfDay | None) -> float | None:
-    """The hours of the last day in which a job told its pace."""
-    if job is None:
-        return None
-    steps = sum(rate is not None and rate > 0 for rate in job.rates)
-    return steps * job.step_ns / _HOUR_NS if steps else None
-
-
-def _find_captured(connection: Connection, namespaces: Collection[str] | None) -> Mapping[JobKey, Row[Any]]:
+def _find_captured(
+    connection: Connection, namespaces: Collection[str] | None, told: Collection[JobKey]
+) -> tuple[Mapping[JobKey, Row[Any]], int]:
+    """Those that told anything, whose losses may be known, and the latest others; and the number of all others."""
     statement: Any = (
         select(
             workloads.c.id,
@@ -65,11 +59,17 @@ def _find_captured(connection: Connection, namespaces: Collection[str] | None) -
             )
         )
         .order_by(workloads.c.last_unix_ns.desc())
-        .limit(MOST)
     )
     may = permitted(workloads.c.namespace, namespaces)
-    rows = connection.execute(statement if may is None else statement.where(may))
-    return {(row.namespace, row.kind, row.name): row for row in rows}
+    found: dict[JobKey, Row[Any]] = {}
+    left_out = 0
+    for row in connection.execute(statement if may is None else statement.where(may)):
+        key = (row.namespace, row.kind, row.name)
+        if key in told or len(found) < MOST:
+            found[key] = row
+        else:
+            left_out += 1
+    return found, left_out
 
 
 def _find_labels(connection: Connection, ids: Sequence[int]) -> Mapping[int, list[str]]:
@@ -80,12 +80,12 @@ def _find_labels(connection: Connection, ids: Sequence[int]) -> Mapping[int, lis
     return {key: each[:_MOST_LABELS] for key, each in found.items()}
 
 
-def _describe(key: JobKey, row: Row[Any] | None, job: JobOfDay | None, of_pods: list[str]) -> LossRow:
+def _describe(key: JobKey, row: Row[Any] | None, timed: TimedJob | None, of_pods: list[str]) -> LossRow:
     namespace, kind, name = key
     has_report = row is not None and row.request_id is not None
     gpus = row.rank_count if has_report and row is not None and row.measured == "gpu" else None
     gain = (row.top_finding_permille or 0) if gpus is not None and row is not None else None
-    hours = count_hours(job)
+    job, hours = (None, None) if timed is None else timed
     gpu_hours = None if gpus is None or hours is None else gpus * hours
     lost = None if gpu_hours is None or gain is None else gpu_hours * gain / 1000
     in_report = known(row.power_mw) if has_report and row is not None else None

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from fleetprof_api.telemetry.history import POINTS, STEP_NS, NamespaceDay, WorkloadDay
 from fleetprof_store.base import Store
@@ -28,6 +28,14 @@ _POINTS: Final = 48
 _RECENT: Final = 3
 """A figure of now is of the last quarter of an hour; what is older is a job that has ended."""
 _ACTIVITY: Final = ("gpu_sm_active_ratio", "gpu_busy_ratio")
+_HOUR_NS: Final = 3600 * 10**9
+
+
+class TimedJob(NamedTuple):
+    """A job, and the hours of the last day in which it told its pace; None where it told none."""
+
+    job: JobOfDay
+    hours: float | None
 
 
 @dataclass(slots=True)
@@ -36,7 +44,7 @@ class _Kept:
 
     turn: threading.Lock = field(default_factory=threading.Lock)
     read_s: float = -KEPT_S
-    jobs: Sequence[JobOfDay] = ()
+    jobs: Sequence[TimedJob] = ()
     actions: Mapping[tuple[str, str], Sequence[PolicyAction]] = field(default_factory=dict)
 
 
@@ -62,17 +70,20 @@ class JobsOfTheDay:
 
     def find(self, namespaces: Collection[str]) -> JobPage:
         """Running ones first, those of the lowest activity before others. Raises StoreError."""
-        shown = sorted(namespaces)[:_MOST_NAMESPACES]
-        jobs = [job for namespace in shown for job in self._read(namespace).jobs]
-        captured = self._find_captured(shown)
+        jobs = [job for job, _ in self.find_all(namespaces)]
+        captured = self._find_captured({job.namespace for job in jobs})
         for job in jobs:
             job.captured = (job.namespace, job.kind, job.name) in captured
         jobs.sort(key=lambda job: (not job.running, 2.0 if job.activity is None else job.activity, job.name))
         return JobPage(items=jobs[:MOST_JOBS], total=len(jobs))
 
+    def find_all(self, namespaces: Collection[str]) -> list[TimedJob]:
+        """All of them, in no order. Raises StoreError."""
+        return [job for namespace in sorted(namespaces)[:_MOST_NAMESPACES] for job in self._read(namespace).jobs]
+
     def knows(self, namespace: str, kind: str, name: str) -> bool:
         """Tells whether a job told anything; `kind` "" is any. Raises StoreError."""
-        return any(job.name == name and kind in ("", job.kind) for job in self._read(namespace).jobs)
+        return any(job.name == name and kind in ("", job.kind) for job, _ in self._read(namespace).jobs)
 
     def _read(self, namespace: str) -> _Kept:
         with self._turn:
@@ -88,7 +99,7 @@ class JobsOfTheDay:
 
     def _read_anew(
         self, namespace: str, actions: Mapping[tuple[str, str], Sequence[PolicyAction]]
-    ) -> Sequence[JobOfDay]:
+    ) -> Sequence[TimedJob]:
         day = read_stored_day(self._store, namespace)
         if day is None:
             return ()
@@ -96,7 +107,18 @@ class JobsOfTheDay:
         if behind >= POINTS:
             return ()
         recent = max(0, _RECENT - behind)
-        return [_describe(namespace, one, day, recent, actions.get((one.kind, one.name), ())) for one in day.workloads]
+        return [
+            TimedJob(
+                _describe(namespace, one, day, recent, actions.get((one.kind, one.name), ())),
+                _count_hours(one.values.get("iterations_per_second", [])[behind - POINTS :], day.step_ns),
+            )
+            for one in day.workloads
+        ]
+
+
+def _count_hours(rates: Sequence[float | None], step_ns: int) -> float | None:
+    steps = sum(rate is not None and rate > 0 for rate in rates)
+    return steps * step_ns / _HOUR_NS if steps else None
 
 
 def _describe(
