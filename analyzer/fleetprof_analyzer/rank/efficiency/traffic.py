@@ -117,7 +117,9 @@ def _each(one: _Tensors) -> int:
 
 
 def _look_up(one: _Tensors) -> int:
-    return one.tensor(2) + 2 * prod(one.sizes(2)) * prod(one.sizes(0)[1:]) * one.item(0)
+    """Reads the numbers and what they choose along an axis, and writes that."""
+    sizes, axis = one.sizes(0), int(one.call.values[1])
+    return one.tensor(2) + 2 * prod(one.sizes(2)) * (prod(sizes) // sizes[axis]) * one.item(0)
 
 
 _KERNELS: Final = ("flash_attention", "efficient_attention", "cudnn_attention", "flash_attention_for_cpu")

@@ -29,14 +29,20 @@ def moved(name: str, dimensions: Any, types: list[str], values: list[str] | None
         ("aten::gelu", [[3, 4], []], ["c10::Half", ""], 2 * 24),
         ("aten::copy_", [[3, 4], [3, 4], []], ["c10::BFloat16", "float", "Scalar"], 12 * 6),
         ("aten::native_layer_norm", [[3, 4], [], [4], [4], []], ["float", "", "float", "float", "Scalar"], 96),
-        ("aten::index_select", [[100, 8], [], [5]], ["float", "Scalar", "long int"], 5 * 8 + 2 * 5 * 8 * 4),
         # What its shapes or types do not tell.
         ("aten::mm", [[3, 4], [4, 5]], ["something", "float"], None),
         ("aten::gelu", [[]], ["Scalar"], None),
+        ("aten::index_select", [[100, 8], [], [5]], ["float", "Scalar", "long int"], None),
     ],
 )
 def test_each_tensor_counts_once(name: str, dimensions: Any, types: list[str], bytes_moved: int | None) -> None:
     assert moved(name, dimensions, types) == bytes_moved
+
+
+@pytest.mark.parametrize(("axis", "chosen"), [("0", 5 * 8), ("1", 100 * 5), ("-1", 100 * 5)])
+def test_what_is_looked_up_lies_along_an_axis(axis: str, chosen: int) -> None:
+    dimensions, types = [[100, 8], [], [5]], ["float", "Scalar", "long int"]
+    assert moved("aten::index_select", dimensions, types, ["", axis, ""]) == 5 * 8 + 2 * chosen * 4
 
 
 @pytest.mark.torch
