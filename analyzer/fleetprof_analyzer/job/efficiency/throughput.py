@@ -25,7 +25,8 @@ def measure_throughput(ranks: Sequence[Rank], tree: ModuleTree | None) -> Throug
     if not means or (rows is None and indices is None and label is None):
         return None
     mean_ns = sum(means) / len(means)
-    samples = rows if label is None else label / len(means)  # of one rank in an iteration
+    world = max((rank.world_size for rank in ranks if rank.world_size is not None), default=0)
+    samples = rows if label is None else label / max(world, len(ranks))  # of one rank in an iteration
     energies = [rank.iteration_energy_mj for rank in ranks]
     known = [energy for energy in energies if energy is not None]
     has_gpus = all(rank.kind == "gpu" for rank in ranks)

@@ -66,3 +66,11 @@ def test_gpus_and_energy_of_a_thousand_samples(
     ]
     report = Report(throughput=measure_throughput(ranks, tree), module_tree=tree)
     assert list_throughput(report)[0].endswith(sentence)
+
+
+def test_the_label_counts_the_samples_of_ranks_that_were_not_captured_too() -> None:
+    ranks = [msgspec.structs.replace(rank(number, [100], 256), kind="gpu", world_size=8) for number in (0, 5)]
+    ranks[1] = msgspec.structs.replace(ranks[1], iterations=[])
+    found = measure_throughput(ranks, None)
+    assert found is not None
+    assert found.gpu_hours_per_thousand == pytest.approx(8 * 0.1 / 256 * 1000 / 3600)
