@@ -59,7 +59,8 @@ def predict(job: CapturedJob, texts: list[str], edits: list[Edit]) -> Prediction
         slower = float(_replayed(scenario.graph, lengths)[1].mean() / unchanged.mean())
         if slower / most - 1 > half:
             doubt = "a mended rank may be slower than its peers by itself"
-    low, high = (quality.recorded_ns * one for one in (least * (1 - half), max(most, slower) * (1 + half)))
+    bounds = least * max(1 - half, 0.0), max(most, slower) * (1 + half)
+    low, high = (quality.recorded_ns * one for one in bounds)
     factor = math.sqrt(least * most)
     total = scenario.graph.bounds(outcome)
     return Prediction(
@@ -109,7 +110,7 @@ def _quality(job: CapturedJob, replayed: Floats) -> ReplayQuality:
 
 
 def _launched(job: CapturedJob) -> float:
-    """The number of rows of the rank that has the fewest."""
+    """The share of rows with a known launch, of the rank that has the fewest."""
     return min((float(one.rows.known.mean()) for one in job.graph.courses if len(one.rows)), default=1.0)
 
 

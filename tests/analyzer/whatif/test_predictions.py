@@ -46,6 +46,12 @@ def test_an_edit_takes_what_the_changed_job_takes(shape: LoopShape, text: str, c
     assert answer.iteration_ns.low <= truth_ns <= answer.iteration_ns.high
 
 
+def test_no_interval_reaches_below_nothing() -> None:
+    answer = answer_of(EventJob(JOB, SimulatedFault(), 7), "faster:sm90_gemm=0.001x")
+    assert answer.iteration_ns is not None
+    assert answer.iteration_ns.low >= 0
+
+
 @pytest.mark.parametrize(("layout", "kind", "seed"), MENDED)
 def test_without_its_straggler_a_job_takes_what_the_healthy_one_does(layout: str, kind: str, seed: int) -> None:
     case = draw_simulated(layout, kind, seed)
