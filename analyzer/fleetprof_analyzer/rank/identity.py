@@ -9,9 +9,9 @@ hides another.
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
-from fleetprof_api.report.report import Problem, Rank
+from fleetprof_api.report.report import Problem
 
 from fleetprof_analyzer.trace.problems import ProblemKind, Problems
 from fleetprof_analyzer.trace.trace import TraceMetadata
@@ -19,6 +19,22 @@ from fleetprof_analyzer.trace.trace import TraceMetadata
 _IN_TEXT: Final = re.compile(
     r"(?:^|[^a-z])(?:r(?:ank)?s?[-_/]?|ranks?\s?[=:.(\[{]\s?|ranks?\s)(\d{1,6})(?![0-9])", re.IGNORECASE
 )
+
+
+class RankTrace(Protocol):
+    """A trace by what tells its job: a rank of a report, or one that is read for a replay."""
+
+    @property
+    def rank(self) -> int | None:
+        """None where nothing says it."""
+
+    @property
+    def world_size(self) -> int | None:
+        """The ranks of its job; None where nothing says it."""
+
+    @property
+    def source(self) -> str:
+        """Its name among others."""
 
 
 def identify(metadata: TraceMetadata, source: str, assigned: int | None, problems: Problems) -> int | None:
@@ -57,7 +73,7 @@ def find_doubles(ranks: Sequence[tuple[int | None, str]]) -> list[Problem]:
     ]
 
 
-def tell_jobs_apart(ranks: Sequence[Rank]) -> str:
+def tell_jobs_apart(ranks: Sequence[RankTrace]) -> str:
     """The reason why these ranks cannot be one recording of one job; empty where they can."""
     sizes: dict[int, list[str]] = defaultdict(list)
     traces: dict[int, list[str]] = defaultdict(list)

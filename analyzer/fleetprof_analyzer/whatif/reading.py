@@ -1,19 +1,19 @@
 """Reads the captures that a what-if is asked of, through the one reader of traces: folders, files, and stored ones.
 
-Guarantees: a trace that cannot be read is left out, as in a report.
+Guarantees: a trace that cannot be read is left out, as in a report; traces of several recordings are none of one job.
 """
 
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from fleetprof_api import keys
 from fleetprof_store.base import Store, StoreError
 
-from fleetprof_analyzer.capture.folder import NothingToAnalyze, find_traces
+from fleetprof_analyzer.capture.folder import NothingToAnalyze, SeveralJobs, find_traces
 from fleetprof_analyzer.capture.stored_capture import read_capture
-from fleetprof_analyzer.rank.identity import identify
+from fleetprof_analyzer.rank.identity import find_doubles, identify, tell_jobs_apart
 from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.reading.reader import read_trace
 from fleetprof_analyzer.trace.limits import LimitExceeded
@@ -25,17 +25,26 @@ OpenTrace = tuple[Callable[[], IO[bytes]], str, int | None]
 """A trace: what opens it, its name, and its rank where that is known."""
 
 
+class _ReadTrace(NamedTuple):
+    rank: int | None
+    world_size: int | None
+    source: str
+    trace: Trace
+
+
 def read_folder(root: Path, terms: RecordingTerms | None = None) -> CapturedJob:
-    """The job of all traces below a folder, or of one file. Raises NothingToAnalyze, FileNotFoundError, and what
-    `read_job` does.
+    """The job of all traces below a folder, or of one file.
+
+    Raises NothingToAnalyze (SeveralJobs where the traces are not of one), FileNotFoundError, and what `read_job` does.
     """
-    return read_job(read_traces(root), terms)
-
-
-def read_traces(root: Path) -> list[tuple[int | None, Trace]]:
-    """All traces below a folder that hold something, by rank."""
     files: list[OpenTrace] = [(partial(_open, path), source, None) for path, source in find_traces(root)]
-    return _read(files, f"below {root}")
+    found = _read(files, f"below {root}")
+    mixed = tell_jobs_apart(found)
+    if not mixed and (doubled := find_doubles([(one.rank, one.source) for one in found])):
+        mixed = f"several traces are of rank {doubled[0].rank}: several jobs, or several recordings of one"
+    if mixed:
+        raise SeveralJobs(f"{root}: {mixed}; give the folder of one")
+    return read_job([(one.rank, one.trace) for one in found], terms)
 
 
 def read_stored(store: Store, namespace: str, uid: str) -> CapturedJob:
@@ -46,14 +55,14 @@ def read_stored(store: Store, namespace: str, uid: str) -> CapturedJob:
         for rank, one in capture.ranks.items()
         if one.trace_bytes is not None
     ]
-    return read_job(_read(files, f"of {uid} in the store"), capture.terms)
+    return read_job([(one.rank, one.trace) for one in _read(files, f"of {uid} in the store")], capture.terms)
 
 
 def _open(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def _read(files: Iterable[OpenTrace], where: str) -> list[tuple[int | None, Trace]]:
+def _read(files: Iterable[OpenTrace], where: str) -> list[_ReadTrace]:
     found = []
     for open_file, source, rank in files:
         problems = Problems()
@@ -63,7 +72,8 @@ def _read(files: Iterable[OpenTrace], where: str) -> list[tuple[int | None, Trac
         except (LimitExceeded, OSError, StoreError):
             continue
         if len(trace.rows):
-            found.append((identify(trace.metadata, source, None, problems) if rank is None else rank, trace))
+            known = identify(trace.metadata, source, None, problems) if rank is None else rank
+            found.append(_ReadTrace(known, trace.metadata.world_size, source, trace))
     if not found:
         raise NothingToAnalyze(f"no trace {where} holds anything: give all ranks' traces")
     return found

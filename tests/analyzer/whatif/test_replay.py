@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from fleetprof_analyzer.capture.folder import SeveralJobs
 from fleetprof_analyzer.whatif.prediction import measure_quality
 from fleetprof_analyzer.whatif.reading import read_folder
 from fleetprof_analyzer.whatif.replay.job import read_job
@@ -32,6 +33,17 @@ def test_ranks_without_a_device_take_as_long_as_recorded(kind: str, tmp_path: Pa
     for trace in (SHARED / "ddp4_gloo_cpu").glob(f"*{kind}*"):
         (tmp_path / trace.name).symlink_to(trace)
     assert measure_quality(read_folder(tmp_path)).error == pytest.approx(0, abs=0.005)
+
+
+@pytest.mark.parametrize("doubled", [1, 2])
+def test_two_recordings_of_a_job_are_not_one_job(tmp_path: Path, doubled: int) -> None:
+    documents = list(draw_simulated("ddp", "none", 2).job.documents())[:2]
+    for rank, document in [*enumerate(documents), *list(enumerate(documents))[:doubled]]:
+        folder = tmp_path / str(len(list(tmp_path.rglob("*.json"))) // 2)
+        folder.mkdir(exist_ok=True)
+        (folder / f"rank{rank}.json").write_bytes(document)
+    with pytest.raises(SeveralJobs, match="several recordings"):
+        read_folder(tmp_path)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
