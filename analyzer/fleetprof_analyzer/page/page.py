@@ -1,8 +1,8 @@
 """The report as one HTML file: the page of the web UI with its slices inside, which works without a service.
 
 Guarantees: everything of a trace or request is escaped, or lies in a slice as base64; the content policy allows only
-this file's own script and style, by their hashes, and fetches nothing; a reader without script has the verdict, the
-advice and the ranks. Deterministic: the same report gives the same bytes.
+this file's own script and style, by their hashes, and fetches nothing; a reader without script, or of a report whose
+overview cannot be made, has the verdict, the advice and the ranks. Deterministic: the same report gives the same bytes.
 """
 
 import gzip
@@ -24,6 +24,7 @@ from fleetprof_analyzer.views.text import plain
 
 _MOST_LINKS: Final = 1000
 _NOT_BUILT: Final = "<p>The pictures are not there: this fleetprof was installed without its pages (make webui).</p>"
+_WITHOUT_HEAD: Final = "<p>The pictures are not there: its head cannot be made. All numbers are in report.json.</p>"
 
 
 def render_page(
@@ -45,6 +46,9 @@ def render_page(
     beside = {"links": links, "fetch": fetch, "perfetto": perfetto}
     slices = write_slices(report) | {"beside": gzip.compress(msgspec.json.encode(beside), mtime=0)}
     script, style = _read_built()
+    note = "" if script else _NOT_BUILT
+    if "overview" not in slices:  # the page begins with it
+        script, note = "", _WITHOUT_HEAD
     inside = "".join(
         f'<script type="application/gzip" data-slice="{name}">{b64encode(data).decode()}</script>\n'
         for name, data in slices.items()
@@ -67,7 +71,7 @@ def render_page(
 <body>
 <div id="root"><main class="page">
 {write_plain(report, find, fetch, perfetto)}
-{"" if script else _NOT_BUILT}
+{note}
 </main></div>
 {inside if script else ""}<script>{script}</script>
 </body>

@@ -82,9 +82,9 @@ def _cut_evidence(one: Straggler, most: int) -> Straggler:
 
 def _describe_request(request: RequestInfo) -> RequestFacts:
     return RequestFacts(
-        name=request.name,
-        target=request.target,
-        requester=request.requester,
+        name=request.name[:_MOST_TEXT],
+        target=request.target[:_MOST_TEXT],
+        requester=request.requester[:_MOST_TEXT],
         collect=request.collect,
         submitted_unix_ns=unix_ns(request.submitted_unix_ns),
         outcome=request.outcome,

@@ -10,7 +10,9 @@ import msgspec
 import pytest
 from fleetprof_analyzer.capture.store import analyze_capture
 from fleetprof_analyzer.findings.exposed_communication import say_bubbles
+from fleetprof_analyzer.page import page
 from fleetprof_analyzer.page.page import render_page
+from fleetprof_analyzer.slices.writer import MAKERS
 from fleetprof_analyzer.views.answer.headline import describe
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason, RecordingCost
@@ -179,6 +181,18 @@ def test_any_number_of_ranks(ranks: int) -> None:
     Page(render_page(many))
     assert len(render_page(many)) - len(render_page(Report())) < 20_000 + 1_000 * ranks
     assert "rank" in render_text(many)
+
+
+def test_without_its_overview_the_page_is_the_one_for_readers_without_script(
+    report: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "_read_built", lambda: ("draws an empty page", ""))
+    assert "draws an empty page" in render_page(report)
+    monkeypatch.setitem(MAKERS, "overview", lambda report, most: report.ranks[10**6])
+    found = render_page(report)
+    assert "draws an empty page" not in found
+    assert "data-slice" not in found
+    assert html.escape(describe(report).answer.sentence) in found
 
 
 def test_an_empty_report_is_a_page_too() -> None:

@@ -11,7 +11,7 @@ from fleetprof_analyzer.slices.writer import MAKERS, encode_slice, write_slices
 from fleetprof_api import keys
 from fleetprof_api.ledger import Ledger
 from fleetprof_api.report.efficiency import Efficiency, Throughput
-from fleetprof_api.report.report import Problem, Report
+from fleetprof_api.report.report import Problem, Report, RequestInfo
 from fleetprof_api.slices.head import Head
 from fleetprof_api.slices.kernels import KernelSlice, RankKernelSlice
 from fleetprof_api.slices.overview import Overview
@@ -119,6 +119,12 @@ def test_the_overview_says_the_answer_and_counts() -> None:
     overview = msgspec.json.decode(encode_slice(job(None), "overview"), type=Overview)
     assert overview.answer.sentence
     assert overview.facts.rank_count == len(job(None).ranks)
+
+
+def test_no_text_of_a_request_costs_the_overview(report: Report) -> None:
+    long = "x" * 300_000
+    request = RequestInfo(uid="u", name=long, namespace="ns", target=long, requester=long, message=long)
+    assert encode_slice(msgspec.structs.replace(report, title=long, request=request), "overview")
 
 
 def test_the_head_is_a_few_kilobytes(large: Report) -> None:
