@@ -61,5 +61,5 @@ def test_what_the_code_names_is_there(docs: Path) -> None:
     """Addresses below /docs/ in the service and in its pages."""
     sources = [*(ROOT / "webui/fleetprof_webui").rglob("*.py"), *(ROOT / "webui/frontend/src").rglob("*.ts*")]
     named = {name for path in sources for name in re.findall(r"/docs/([\w/-]+\.html)", path.read_text())}
-    assert named == {"reasons.html"}
+    assert named == {"index.html", "reasons.html"}
     assert all((docs / name).is_file() for name in named)

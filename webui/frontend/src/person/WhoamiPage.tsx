@@ -65,7 +65,9 @@ function Person({ known }: { known: Whoami }) {
         </div>
         <div>
           <dt>Version</dt>
-          <dd>fleetprof {known.version}</dd>
+          <dd>
+            fleetprof {known.version}, <a href="/docs/index.html">its documentation</a>
+          </dd>
         </div>
       </dl>
       {known.mode !== "proxy" && (
