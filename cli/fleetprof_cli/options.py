@@ -35,7 +35,7 @@ def _add_state(kind: click.Path, command: Callable[..., Any]) -> Callable[..., A
         show_default="$FLEETPROF_STATE, else ~/.local/state/fleetprof",
         expose_value=False,
         callback=_set_state,
-        help="State directory; use the same one for all commands of a job.",
+        help="State directory. Use the same one for all commands of a job.",
     )(command)
 
 
@@ -62,7 +62,7 @@ def store_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--catalog",
             metavar="URL",
             envvar="FLEETPROF_CATALOG",
-            help="sqlite:///FILE or postgresql://USER@HOST/NAME; with a password better as $FLEETPROF_CATALOG "
+            help="sqlite:///FILE or postgresql://USER@HOST/NAME. With a password better as $FLEETPROF_CATALOG "
             "(default: a file in the state directory).",
         ),
     )

@@ -65,7 +65,7 @@ _OPTIONS: Final = (
         "--duration",
         metavar="DURATION",
         type=Duration.of_field(Window, "duration_millis", _MILLISECOND_NS),
-        help="A length of time, for example 500ms; with --iterations: what ends first by the pace of the job.",
+        help="A length of time, for example 500ms. With --iterations: what ends first by the pace of the job.",
     ),
     click.option(
         "--warmup",
@@ -88,7 +88,7 @@ _OPTIONS: Final = (
         metavar="WHAT[,WHAT]",
         multiple=True,
         callback=_collect,
-        help=f"What to record as well; each costs time in the job: {', '.join(Collect)}.",
+        help=f"What to record as well: {', '.join(Collect)}. Each costs time in the job.",
     ),
     click.option(
         "--activities",
@@ -99,7 +99,7 @@ _OPTIONS: Final = (
     click.option(
         "--modules",
         is_flag=True,
-        help="Record by module of the model: time, memory, FLOPs; short for `--collect ModuleTree,Shapes`.",
+        help="Record by module of the model: time, memory, FLOPs. Short for `--collect ModuleTree,Shapes`.",
     ),
     click.option(
         "--thread-samples",
@@ -114,7 +114,7 @@ _OPTIONS: Final = (
     click.option(
         "--canary",
         type=click.Choice([canary.value for canary in CanaryMode], case_sensitive=False),
-        help="Whether one rank records one iteration first; Auto: if no earlier capture shows the cost "
+        help="Whether one rank records one iteration first. Auto: if no earlier capture shows the cost "
         "(default: Auto).",
     ),
     click.option(
@@ -127,13 +127,13 @@ _OPTIONS: Final = (
         "--max-slowdown",
         metavar="PERCENT",
         type=_bounds(Limits, "max_slowdown_percent"),
-        help="Stop a rank whose iterations slow down by more than this, 0: never; needs the agent (default: 200).",
+        help="Stop a rank whose iterations slow down by more than this, 0: never. Needs the agent (default: 200).",
     ),
     click.option(
         "--deadline",
         metavar="DURATION",
         type=Duration.of_field(Spec, "active_deadline_seconds"),
-        help="Give up after this time, for example 40s; waiting in the queue does not count (default: 15m).",
+        help="Give up after this time, for example 40s. Waiting in the queue does not count (default: 15m).",
     ),
     click.option(
         "--missing-grace",
@@ -152,7 +152,7 @@ _OPTIONS: Final = (
         "--file",
         metavar="FILE",
         type=click.File("rb"),
-        help="A ProfileRequest as YAML, instead of the flags above; `-` reads stdin.",
+        help="A ProfileRequest as YAML, instead of the flags above. `-` reads stdin.",
     ),
 )
 

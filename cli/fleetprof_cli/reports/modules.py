@@ -40,7 +40,7 @@ def lines_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--lines",
         is_flag=True,
-        help="Only the lines of code that call modules, with time and memory; they need `collect: [ModuleTree]`.",
+        help="Only the lines of code that call modules, with time and memory. They need `collect: [ModuleTree]`.",
     )(command)
 
 

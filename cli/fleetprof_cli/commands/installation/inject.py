@@ -39,7 +39,7 @@ _IMAGE: Final = f"ghcr.io/fleetprof/sidecar:{__version__}"
     metavar="FILE",
     required=True,
     type=click.File("r"),
-    help="Manifest with pods, or with objects that make pods; `-` reads stdin.",
+    help="Manifest with pods, or with objects that make pods. `-` reads stdin.",
 )
 @click.option(
     "-o",
@@ -48,7 +48,7 @@ _IMAGE: Final = f"ghcr.io/fleetprof/sidecar:{__version__}"
     type=click.Choice(["yaml", "json"]),
     default="yaml",
     show_default=True,
-    help="Form of the output; json prints one List.",
+    help="Form of the output (json: one List).",
 )
 @click.option(
     "--ca-file",

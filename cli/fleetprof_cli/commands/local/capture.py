@@ -37,7 +37,7 @@ def command(context: click.Context, /, **flags: Any) -> None:
     """Capture a few iterations of a running job on every rank: the same ones on all of them.
 
     JOB is its name. You may leave it out if only one job runs. If the job has just started, the command waits until it
-    trains. Ctrl-C cancels the capture; a second Ctrl-C exits at once.
+    trains. Ctrl-C cancels the capture. A second Ctrl-C exits at once.
 
     \b
     Twenty iterations, to see who is late:  fleetprof capture --iterations 20

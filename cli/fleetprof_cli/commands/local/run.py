@@ -41,7 +41,7 @@ _NEXT_HUB: Final = "the next hub (`fleetprof up`, or a job)"
 )
 @click.option("--name", metavar="NAME", help="Name of the job (default: the Slurm job's, else the script's).")
 @click.option("--namespace", metavar="NAME", default=DEFAULT_NAMESPACE, show_default=True, help="Namespace of the job.")
-@click.option("--label", "labels", metavar="KEY=VALUE", multiple=True, help="A label for selectors; may be repeated.")
+@click.option("--label", "labels", metavar="KEY=VALUE", multiple=True, help="A label for selectors. May be repeated.")
 @click.option("--no-agent", is_flag=True, help="Run without the agent: captures start at a time, not at an iteration.")
 @click.option(
     "--linger",

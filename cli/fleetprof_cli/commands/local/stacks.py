@@ -21,7 +21,7 @@ from fleetprof_cli.terminal.stacks_text import print_stacks
 @click.command("stacks")
 @click.argument("job", default="", required=False, shell_complete=complete_job)
 @click.option("--all-threads", is_flag=True, help="Show the stacks of all threads, not of the main one alone.")
-@output_option("text", "json", text="Form of the output; json prints one document.")
+@output_option("text", "json", text="Form of the output (json: one document).")
 @state_option
 @click.pass_obj
 def command(state: StateDirectory, *, job: str, all_threads: bool, output: str) -> None:

@@ -18,7 +18,7 @@ NONE = "No job runs now. Start one: fleetprof run -- COMMAND"
 
 @click.command("top")
 @click.argument("job", default="", required=False, shell_complete=complete_job)
-@output_option("text", "json", text="Form of the output; json prints one document.")
+@output_option("text", "json", text="Form of the output (json: one document).")
 @state_option
 @click.pass_obj
 def command(state: StateDirectory, *, job: str, output: str) -> None:

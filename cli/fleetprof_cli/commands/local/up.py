@@ -45,7 +45,7 @@ _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True,
     "--listen",
     metavar="HOST:PORT",
     callback=_listen,
-    help="Listen on the network, over TLS, for jobs on other machines; port 0 takes any free one "
+    help="Listen on the network, over TLS, for jobs on other machines. Port 0 takes any free one "
     "(default: a socket in the state directory).",
 )
 @click.option("--store", metavar="DIR|s3://BUCKET/PREFIX", help="Where results go (default: store/ in --state).")
@@ -65,7 +65,7 @@ _PEM = click.Path(exists=True, dir_okay=False, readable=True, resolve_path=True,
     "--metrics",
     metavar="HOST:PORT",
     callback=_loopback,
-    help="Serve /metrics for Prometheus there, a loopback address; every user of this machine can read it.",
+    help="Serve /metrics for Prometheus there, a loopback address. Every user of this machine can read it.",
 )
 @state_option
 @click.pass_obj
@@ -81,7 +81,7 @@ def command(
     no_ui: bool,
     metrics: HostPort | None,
 ) -> None:
-    """Start the hub, the object store, the analysis and the web UI on this machine, to stay; Ctrl-C ends them.
+    """Start the hub, the object store, the analysis and the web UI on this machine, to stay. Ctrl-C ends them.
 
     Jobs started with `fleetprof run` find it through the state directory; you can start them before or after it. It
     takes over from a hub that a job has started, and does not end with the jobs.

@@ -18,7 +18,7 @@ from fleetprof_cli.ranges import IntegerRange
     "--port",
     metavar="PORT",
     type=IntegerRange(0, 65535),
-    help="Port on 127.0.0.1; 0 takes any free one (default: 8770, else any).",
+    help="Port on 127.0.0.1. 0 takes any free one (default: 8770, else any).",
 )
 @store_options
 @click.option("--no-open", is_flag=True, help="Print the address and open no browser.")
@@ -34,7 +34,7 @@ def command(
     catalog: str | None,
     no_open: bool,
 ) -> None:
-    """Show the fleet of captures and their reports in the browser; Ctrl-C ends it.
+    """Show the fleet of captures and their reports in the browser. Ctrl-C ends it.
 
     With PATHs it shows what you have: traces (*.json, *.json.gz), folders of them, reports (report.json).
     Nothing of them leaves this machine.

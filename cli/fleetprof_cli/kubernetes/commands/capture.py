@@ -50,7 +50,7 @@ def command(**flags: Any) -> None:
     """Capture a few iterations of a running job on every rank: the same ones on all of them.
 
     KIND is as for kubectl (job, jobset, trainjob, pytorchjob, rayjob, lws, sts, deploy, pod …), or RESOURCE.GROUP for
-    any kind that owns pods. Ctrl-C cancels the capture; a second Ctrl-C exits at once.
+    any kind that owns pods. Ctrl-C cancels the capture. A second Ctrl-C exits at once.
 
     \b
     Twenty iterations, to see who is late:  kubectl fleetprof capture job/llama --iterations 20

@@ -32,7 +32,7 @@ from fleetprof_cli.terminal.stacks_text import print_stacks
 @click.command("stacks")
 @click.argument("target", metavar="KIND/NAME|REQUEST")
 @click.option("--all-threads", is_flag=True, help="Show the stacks of all threads, not of the main one alone.")
-@output_option("text", "json", text="Form of the output; json prints one document with all samples.")
+@output_option("text", "json", text="Form of the output (json: one document with all samples).")
 @store_options
 @place_options
 def command(target: str, *, all_threads: bool, output: str, **flags: Any) -> None:

@@ -18,7 +18,7 @@ from fleetprof_cli.terminal.top_view import show_top
 @click.command("top")
 @click.argument("job", metavar="[KIND/NAME]", default="", required=False, shell_complete=complete_workload)
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Jobs of all namespaces.")
-@output_option("text", "json", text="Form of the output; json prints one document.")
+@output_option("text", "json", text="Form of the output (json: one document).")
 @click.option(
     "--system-namespace", metavar="NAME", default=SYSTEM_NAMESPACE, show_default=True, help="Namespace of the operator."
 )

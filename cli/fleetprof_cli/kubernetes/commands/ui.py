@@ -33,7 +33,7 @@ from fleetprof_cli.messages import Failure, say
 @click.option("--service", metavar="NAME", default=SERVICE, show_default=True, help="The web UI's Service.")
 @place_options
 def command(no_open: bool, account: str, system_namespace: str, service: str, **flags: Any) -> None:
-    """Open the web UI of the cluster with your own rights; Ctrl-C ends it.
+    """Open the web UI of the cluster with your own rights. Ctrl-C ends it.
 
     A port of 127.0.0.1 is forwarded by kubectl, and your Kubernetes token says who you are. The address signs in once.
     """

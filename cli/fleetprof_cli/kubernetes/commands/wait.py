@@ -20,9 +20,9 @@ from fleetprof_cli.options import output_option
 @output_option("text", "json", "yaml", "name", text="What goes to stdout: where the report is, or the request.")
 @place_options
 def command(name: str, output: str, **flags: Any) -> None:
-    """Follow a request until it ends, well or not; the exit code says how. Ctrl-C leaves it alone.
+    """Follow a request until it ends, well or not. The exit code says how. Ctrl-C leaves it alone.
 
-    NAME is the request's; the latest of the namespace when left out.
+    NAME is the request's. Without it you get the latest of the namespace.
     """
     state = asyncio.run(_wait(read_place(flags), name))
     print_end(state, output)
