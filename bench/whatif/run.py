@@ -20,11 +20,11 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 import numpy as np  # noqa: E402
-from fleetprof_analyzer.whatif.answer import Prediction  # noqa: E402
+from fleetprof_analyzer.capture.replayed.reading import read_folder  # noqa: E402
 from fleetprof_analyzer.whatif.edits import read_edits  # noqa: E402
 from fleetprof_analyzer.whatif.prediction import measure_quality, predict  # noqa: E402
-from fleetprof_analyzer.whatif.reading import read_folder  # noqa: E402
 from fleetprof_analyzer.whatif.replay.job import CapturedJob, read_job  # noqa: E402
+from fleetprof_api.report.prediction import Prediction  # noqa: E402
 from harness.traces.simulated.cases import HEALTHY, LAYOUTS, draw_simulated, faults_of  # noqa: E402
 from harness.traces.simulated.jobs import EventJob  # noqa: E402
 from harness.traces.simulated.shapes import DynamicShapes, LoopShape, SimulatedFault  # noqa: E402

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -31,11 +32,14 @@ from fleetprof_analyzer.capture.folder import (
     summary_of_killed,
 )
 from fleetprof_analyzer.capture.memory import free_share
+from fleetprof_analyzer.capture.replayed.predictions import add_predictions
+from fleetprof_analyzer.capture.replayed.reading import OpenTrace, open_file
 from fleetprof_analyzer.capture.timeline_files import write_overview
 from fleetprof_analyzer.capture.workers import work_in_processes
 from fleetprof_analyzer.page.page import render_page
 from fleetprof_analyzer.pyramid.writer import MOST_FILE_BYTES
 from fleetprof_analyzer.rank.identity import tell_jobs_apart
+from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.rank.summary import RankSummary, merge
 from fleetprof_analyzer.slices.stored_report import put_report
 
@@ -115,7 +119,7 @@ def open_traces(
         progress(len(read), len(pieces), piece.source)
     ordered = [read[number] for number in range(len(pieces))]
     return [
-        _lay_down(store, name, place, group)
+        _lay_down(store, name, place, group, RecordingTerms(iteration_range=iteration_range))
         for name, place, group in _tell_captures_apart(ordered, title, paths[0].parent)
     ]
 
@@ -165,7 +169,7 @@ def _tell_captures_apart(read: Sequence[_Read], title: str, place: Path) -> list
     return [found for folder, group in folders.items() for found in _tell_captures_apart(group, folder.name, folder)]
 
 
-def _lay_down(store: Store, title: str, place: Path, read: Sequence[_Read]) -> LaidCapture:
+def _lay_down(store: Store, title: str, place: Path, read: Sequence[_Read], terms: RecordingTerms) -> LaidCapture:
     opened = LaidCapture(make_uid(place), title)
     if len(read) == 1 and read[0].summary.rank_number is None:
         # A single trace needs no number to be told from others: it stands as rank 0.
@@ -178,7 +182,9 @@ def _lay_down(store: Store, title: str, place: Path, read: Sequence[_Read]) -> L
             store.put(keys.rank_timeline_key(NAMESPACE, opened.uid, rank), one.timeline.read_bytes())
         _link_trace(store, one.file, keys.trace_key(NAMESPACE, opened.uid, rank))
         one.timeline.unlink(missing_ok=True)
-    report = assemble(merge([[one.summary for one in read]]), title=title, made_unix_ns=time.time_ns())
+    assembled = assemble(merge([[one.summary for one in read]]), title=title, made_unix_ns=time.time_ns())
+    traces: list[OpenTrace] = [(partial(open_file, one.file), one.source, one.summary.rank_number) for one in read]
+    report = add_predictions(assembled, traces, terms)
     write_overview(store, NAMESPACE, opened.uid, report, {one.source: one.summary.course for one in read})
     _write(store, opened, report)
     return opened

@@ -8,6 +8,7 @@ replaced only by a whole report. Raises StoreError when the store does not answe
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,8 @@ from fleetprof_store.base import NotFound, Store, StoreError
 
 from fleetprof_analyzer.assembly.report import assemble
 from fleetprof_analyzer.capture.folder import Progress, summarise_file
+from fleetprof_analyzer.capture.replayed.predictions import add_predictions
+from fleetprof_analyzer.capture.replayed.reading import OpenTrace
 from fleetprof_analyzer.capture.stored_capture import (
     CaptureInputs,
     RankFiles,
@@ -135,7 +138,7 @@ def _find(store: Store, namespace: str, uid: str) -> CaptureInputs:
 
 
 def _write(store: Store, capture: CaptureInputs, summaries: Sequence[RankSummary]) -> Report:
-    report = assemble_capture(capture, summaries)
+    report = add_predictions(assemble_capture(capture, summaries), _list_traces(store, capture), capture.terms)
     courses = {summary.source: summary.course for summary in summaries}
     write_overview(store, capture.namespace, capture.uid, report, courses)
     page_key = keys.report_page_key(capture.namespace, capture.uid)
@@ -146,6 +149,14 @@ def _write(store: Store, capture: CaptureInputs, summaries: Sequence[RankSummary
     page = render_page(report, traces, kept=[_source(rank) for rank in sorted(kept)])
     put_report(store, capture.namespace, capture.uid, report, page)
     return report
+
+
+def _list_traces(store: Store, capture: CaptureInputs) -> list[OpenTrace]:
+    return [
+        (partial(store.open, keys.trace_key(capture.namespace, capture.uid, rank)), _source(rank), rank)
+        for rank, files in capture.ranks.items()
+        if files.trace_bytes is not None
+    ]
 
 
 def assemble_capture(capture: CaptureInputs, summaries: Sequence[RankSummary]) -> Report:

@@ -18,6 +18,7 @@ from fleetprof_api.slices.table import SLICES
 from fleetprof_analyzer.slices import iterations, kernel_spread, kernels, ranks, samples, stragglers, tables
 from fleetprof_analyzer.slices.head import make_head
 from fleetprof_analyzer.slices.overview import make_overview
+from fleetprof_analyzer.slices.whatif import make_whatif
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ MAKERS: Final[Mapping[str, Callable[[Report, int], Slice]]] = {
     "memory": tables.make_memory,
     "samples": samples.make_samples,
     "modules": tables.make_modules,
+    "whatif": make_whatif,
 }
 """By name of the slice: makes it of a report, with at most so many rows."""
 

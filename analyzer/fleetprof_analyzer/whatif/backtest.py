@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
+from fleetprof_api.report.prediction import PredictedValue
 
-from fleetprof_analyzer.whatif.answer import PredictedValue
 from fleetprof_analyzer.whatif.batch_sizes import SizedCapture, predict_size
 
 

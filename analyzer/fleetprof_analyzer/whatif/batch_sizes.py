@@ -13,9 +13,8 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from fleetprof_api.report.prediction import PredictedValue, Prediction
 from fleetprof_api.report.report import Report
-
-from fleetprof_analyzer.whatif.answer import PredictedValue, Prediction
 
 _NORMAL_95: Final = 1.96
 _OF_MEDIANS: Final = 1.2533  # standard error of a median over that of a mean
@@ -60,6 +59,12 @@ class FittedLine:
         model = max(inner, self.beyond * away)
         half = math.sqrt((_NORMAL_95 * carried) ** 2 + (_NORMAL_95 * self.apart) ** 2 + model**2)
         return PredictedValue(value=value, low=value * max(1 - half, 0.0), high=value * (1 + half))
+
+
+def find_samples(report: Report) -> float | None:
+    """Samples of a rank's iteration, where all ranks that say it say the same."""
+    sizes = {float(rank.samples_per_iteration) for rank in report.ranks if rank.samples_per_iteration}
+    return sizes.pop() if len(sizes) == 1 else None
 
 
 def sized_capture(report: Report, size: float, memory_bytes: float | None = None) -> SizedCapture:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fleetprof_api.report.report import Report
 
-from fleetprof_analyzer.whatif.batch_sizes import sized_capture
+from fleetprof_analyzer.whatif.batch_sizes import find_samples, sized_capture
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,7 @@ class CapturedRun:
 
 def describe_run(report: Report) -> CapturedRun:
     """The run that a report is of."""
-    sizes = {rank.samples_per_iteration for rank in report.ranks} - {None}
-    samples = float(next(iter(sizes)) or 0) if len(sizes) == 1 else None
+    samples = find_samples(report)
     found = report.stragglers
     judged = found is not None and found.verdict in ("nobody", "straggler")
     late = tuple(one.rank for one in found.ranks) if found is not None and judged else None

@@ -11,8 +11,8 @@ import math
 from typing import Final
 
 import numpy as np
+from fleetprof_api.report.prediction import PredictedValue, Prediction, ReplayQuality
 
-from fleetprof_analyzer.whatif.answer import PredictedValue, Prediction, ReplayQuality
 from fleetprof_analyzer.whatif.edits import Edit, NotTold
 from fleetprof_analyzer.whatif.replay.graph import CircularWork, Floats, GraphTimes, JobGraph, Lengths
 from fleetprof_analyzer.whatif.replay.job import CapturedJob

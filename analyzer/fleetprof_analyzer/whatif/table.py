@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 from fleetprof_api.quantities import duration
+from fleetprof_api.report.prediction import Prediction
 
 from fleetprof_analyzer.views.text import plain
-from fleetprof_analyzer.whatif.answer import Prediction
 from fleetprof_analyzer.whatif.edits import read_edits
 from fleetprof_analyzer.whatif.prediction import predict
 from fleetprof_analyzer.whatif.replay.job import CapturedJob

@@ -4,9 +4,9 @@ Guarantees: no control character of a trace reaches the terminal.
 """
 
 from fleetprof_api.quantities import duration, size
+from fleetprof_api.report.prediction import Prediction, ReplayQuality
 
 from fleetprof_analyzer.views.text import capital, plain
-from fleetprof_analyzer.whatif.answer import Prediction, ReplayQuality
 from fleetprof_analyzer.whatif.backtest import Backtest, CheckedPrediction
 
 

@@ -22,6 +22,7 @@ from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.heterogeneity import Heterogeneity
 from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.module_tree import ModuleTree
+from fleetprof_api.report.prediction import Predictions
 from fleetprof_api.report.rank_tables import (
     DeviceWorkStatistics,
     KnownCause,
@@ -319,6 +320,9 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     )
     module_tree: Annotated[
         ModuleTree | None, Meta(description="time and memory by module; null: `collect` had no ModuleTree")
+    ] = None
+    predictions: Annotated[
+        Predictions | None, Meta(description="the iteration under changes; null: not of a capture in a store")
     ] = None
 
 

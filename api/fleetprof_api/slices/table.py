@@ -45,6 +45,7 @@ SLICES: Final[Mapping[str, SliceKind]] = {
     "memory": SliceKind(tables.MemorySlice, 512 * _KIB, 2_000, "devices; those with the highest peak stay"),
     "samples": SliceKind(tables.SampleSlice, 4 * _MIB, 256, "ranks; those that the verdict names come first"),
     "modules": SliceKind(tables.ModuleSlice, 2 * _MIB, 10_000, "modules; those that lie deepest go"),
+    "whatif": SliceKind(tables.WhatIfSlice, 512 * _KIB, 256, "scenarios; those of one change stay"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The slices that are tables: idle time, stages, communication, launches, memory, samples, modules."""
+"""The slices that are tables: idle time, stages, communication, launches, memory, samples, modules, what-ifs."""
 
 from typing import Annotated
 
@@ -7,6 +7,7 @@ from msgspec import Meta
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.module_tree import ModuleTree
+from fleetprof_api.report.prediction import Predictions
 from fleetprof_api.report.rank_tables import MemoryPeak, OperatorLaunches
 from fleetprof_api.report.report_tables import CommunicationStatistics, LaunchStatistics
 from fleetprof_api.slices.slice import Ns, Slice, SlicePart, UnixNs
@@ -160,3 +161,13 @@ class ModuleSlice(Slice):
     title: str
     remarks: list[str]
     tree: ModuleTree | None
+
+
+class WhatIfSlice(Slice):
+    """The iteration under changes: what was predicted in advance, and what a line through several captures needs."""
+
+    ranks: int
+    samples: Annotated[float | None, Meta(description="of a rank's iteration; null: nobody says it")]
+    iteration_ns: Annotated[list[float], Meta(description="of each iteration the mean over the ranks, ns")]
+    memory_bytes: Annotated[float | None, Meta(description="the largest peak of any rank; null: not recorded")]
+    predictions: Predictions | None

@@ -12,16 +12,16 @@ from typing import Final
 import msgspec
 import numpy as np
 from fleetprof_analyzer.capture.folder import NothingToAnalyze
-from fleetprof_analyzer.whatif.answer import PredictedValue
+from fleetprof_analyzer.capture.replayed.reading import read_stored
 from fleetprof_analyzer.whatif.backtest import Backtest, CheckedPrediction, check, sum_up
 from fleetprof_analyzer.whatif.batch_sizes import SizedCapture, predict_size
 from fleetprof_analyzer.whatif.changes import CapturedRun, describe_run, find_settings
 from fleetprof_analyzer.whatif.edits import read_edits
 from fleetprof_analyzer.whatif.prediction import predict
-from fleetprof_analyzer.whatif.reading import read_stored
 from fleetprof_analyzer.whatif.replay.graph import CircularWork
 from fleetprof_analyzer.whatif.replay.job import NothingToReplay
 from fleetprof_api import keys
+from fleetprof_api.report.prediction import PredictedValue
 from fleetprof_api.report.report import UnreadableReport, read_report
 from fleetprof_store.base import Store, StoreError
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 from fleetprof_analyzer.capture.folder import SeveralJobs
+from fleetprof_analyzer.capture.replayed.reading import read_folder
 from fleetprof_analyzer.whatif.prediction import measure_quality
-from fleetprof_analyzer.whatif.reading import read_folder
 from fleetprof_analyzer.whatif.replay.job import read_job
 from harness.repository import ROOT
 from harness.traces.simulated.cases import draw_simulated

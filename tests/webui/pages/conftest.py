@@ -21,6 +21,7 @@ from fleetprof_analyzer.slices.stored_report import put_report
 from fleetprof_api import keys
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.findings import Example
+from fleetprof_api.report.rank_tables import MemoryPeak
 from fleetprof_api.report.report import Report, Series, read_report, write_report
 from fleetprof_api.telemetry.history import POINTS, NamespaceDay, WorkloadDay, write_day
 from fleetprof_webui.catalog.database import sqlite_url
@@ -115,6 +116,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(f"pages {item.path.parent.name}"))
 
 
+def put_sizes(store: MemoryStore) -> None:
+    """Two captures of a job, whose iterations and memory grow with its batch."""
+    for uid, size, longer, peak in (("b8", 8, 1.0, 3 << 30), ("b16", 16, 1.6, 5 << 30)):
+        put_capture(store, "team-c", uid, "gpu_healthy", at=600 + size, name="sized")
+        report = read_report(store.get(keys.report_key("team-c", uid)))
+        ranks = [
+            msgspec.structs.replace(
+                rank,
+                samples_per_iteration=size,
+                iterations=[
+                    msgspec.structs.replace(one, duration_ns=round(one.duration_ns * longer)) for one in rank.iterations
+                ],
+                memory=[MemoryPeak(device="0", allocated_bytes=peak, reserved_bytes=peak)],
+            )
+            for rank in report.ranks
+        ]
+        put_report(store, "team-c", uid, msgspec.structs.replace(report, ranks=ranks))
+
+
 @pytest.fixture(scope="session")
 def shown(analysed: MemoryStore) -> MemoryStore:
     """The captures of the other tests, one of many ranks, one with names made to harm, one without GPUs, one with a
@@ -131,7 +151,7 @@ def shown(analysed: MemoryStore) -> MemoryStore:
     hostile = msgspec.structs.replace(report, title=HOSTILE, kernels=kernels, stragglers=stragglers)
     without = msgspec.structs.replace(report, totals=[msgspec.structs.replace(report.totals[0], kind="cpu")])
     for uid, made in (
-        ("many", enlarge(report, MANY, LATE_RANK)),
+        ("many", enlarge(msgspec.structs.replace(report, predictions=None), MANY, LATE_RANK)),
         ("hostile", hostile),
         ("without-devices", without),
         ("sampled", add_samples(report)),
@@ -157,6 +177,7 @@ def shown(analysed: MemoryStore) -> MemoryStore:
         example = Example(rank=0, start_ns=begin.start_ns, duration_ns=begin.duration_ns // 2)
         tree = plant_tree(example, with_roofs=uid == "loop")
         put_report(store, "team-c", uid, msgspec.structs.replace(of_loop, module_tree=tree))
+    put_sizes(store)
     planted = gzip.compress(write_launches([*on(7, FAST), *on(20, SLOW), *on(7, [5], "relu")]))
     store.put(keys.trace_key("team-c", "streams", 0), planted)
     store.put(keys.request_key("team-c", "streams"), store.get(keys.request_key("team-a", "slow")))

@@ -16,11 +16,11 @@ from typing import Final
 
 import click
 import msgspec
-from fleetprof_analyzer.whatif.answer import PredictedValue
 from fleetprof_analyzer.whatif.batch_sizes import SizedCapture, fit_memory, fit_time, recommend, sized_capture
 from fleetprof_api import keys
 from fleetprof_api.hub import hub_pb2 as pb
 from fleetprof_api.quantities import duration, size
+from fleetprof_api.report.prediction import PredictedValue
 from fleetprof_api.report.report import read_report
 from fleetprof_store.base import NotFound
 

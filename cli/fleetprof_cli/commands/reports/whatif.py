@@ -10,16 +10,15 @@ from pathlib import Path
 import click
 import msgspec
 from fleetprof_analyzer.capture.folder import NothingToAnalyze
+from fleetprof_analyzer.capture.replayed.reading import read_folder, read_stored
 from fleetprof_analyzer.whatif.backtest import backtest
-from fleetprof_analyzer.whatif.batch_sizes import SizedCapture, predict_size, sized_capture
+from fleetprof_analyzer.whatif.batch_sizes import SizedCapture, find_samples, predict_size, sized_capture
 from fleetprof_analyzer.whatif.edits import EDITS, BatchSize, Edit, UnreadableEdit, read_edits
 from fleetprof_analyzer.whatif.prediction import predict
-from fleetprof_analyzer.whatif.reading import read_folder, read_stored
 from fleetprof_analyzer.whatif.replay.graph import CircularWork
 from fleetprof_analyzer.whatif.replay.job import CapturedJob, NothingToReplay
 from fleetprof_analyzer.whatif.table import PredictionTable, predict_all, say_table
 from fleetprof_analyzer.whatif.words import say_answer, say_backtest
-from fleetprof_api.report.report import Report
 from fleetprof_store.base import StoreError
 
 from fleetprof_cli.exit_codes import ExitCode
@@ -116,7 +115,7 @@ def _read_job(capture: str, state: StateDirectory, edits: list[Edit]) -> Capture
     name, size = _split_size(capture)
     place = find_place(name, state)
     if size is None and isinstance(place, StoredPlace) and any(isinstance(one, BatchSize) for one in edits):
-        size = _labeled_size(read_reference(name, state))
+        size = find_samples(read_reference(name, state))
     try:
         job = read_stored(*place) if isinstance(place, StoredPlace) else read_folder(place)
         return replace(job, samples=size)
@@ -136,15 +135,10 @@ def _at_size(text: str, state: StateDirectory) -> SizedCapture:
     if size is not None:
         return sized_capture(read_reference(name, state), size)
     report = read_reference(text, state)
-    size = _labeled_size(report)
+    size = find_samples(report)
     if size is None:
         raise Failure(f"nothing says the batch size of {text}", next_step=f"say it: {text}@8", code=ExitCode.INVALID)
     return sized_capture(report, size)
-
-
-def _labeled_size(report: Report) -> float | None:
-    sizes = {float(rank.samples_per_iteration) for rank in report.ranks if rank.samples_per_iteration}
-    return sizes.pop() if len(sizes) == 1 else None
 
 
 def _split_size(text: str) -> tuple[str, float | None]:

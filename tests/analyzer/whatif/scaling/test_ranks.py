@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from fleetprof_analyzer.whatif.answer import Prediction
 from fleetprof_analyzer.whatif.edits import read_edits
 from fleetprof_analyzer.whatif.prediction import predict
 from fleetprof_analyzer.whatif.replay.job import read_job
+from fleetprof_api.report.prediction import Prediction
 from harness.traces.simulated.cases import draw_simulated
 from harness.traces.simulated.jobs import EventJob
 from harness.traces.simulated.shapes import LoopShape, SimulatedFault

@@ -59,6 +59,9 @@ export type CommunicationRow = Schemas["CommunicationStatistics"];
 export type LaunchSlice = Schemas["LaunchSlice"];
 export type RankLaunches = Schemas["RankLaunches"];
 export type OperatorLaunches = Schemas["OperatorLaunches"];
+export type WhatIfSlice = Schemas["WhatIfSlice"];
+export type Prediction = Schemas["Prediction"];
+export type PredictedValue = Schemas["PredictedValue"];
 export type SampleSlice = Schemas["SampleSlice"];
 export type SampleSeries = Schemas["SampleSeries"];
 
@@ -78,6 +81,7 @@ export interface Slices {
   memory: Schemas["MemorySlice"];
   samples: SampleSlice;
   modules: Schemas["ModuleSlice"];
+  whatif: WhatIfSlice;
 }
 export type Diff = Schemas["Diff"];
 export type OpenedPage = Schemas["OpenedPage"];

@@ -7,12 +7,7 @@ import { CaptureLink } from "@/requests/CaptureLink";
 import { formatDate } from "@/units/dates";
 import { formatDuration } from "@/units/durations";
 import { formatPower, plural } from "@/units/quantities";
-
-/** Kind and name of a target that is a job, as "Job/llama"; labels are none. */
-function readJob(target: string): { kind: string; name: string } | undefined {
-  const [, kind, name] = /^([A-Z]\w*)\/([^/=,]+)$/.exec(target) ?? [];
-  return kind && name ? { kind, name } : undefined;
-}
+import { readJob } from "./target";
 
 /** The job's captures, where the target is a job. */
 function TargetLink({ namespace, target }: { namespace: string; target: string }) {

@@ -22,7 +22,7 @@ export function ReportPage() {
       search,
       // Back undoes a choice. A slider makes dozens of addresses, and keeps one.
       change: (next: Partial<ReportSearch>) =>
-        void navigate({ search: (before) => ({ ...before, ...next }), hash: true, replace: "sigma" in next || "kernels" in next, resetScroll: false, hashScrollIntoView: false }),
+        void navigate({ search: (before) => ({ ...before, ...next }), hash: true, replace: "sigma" in next || "kernels" in next || "whatif" in next, resetScroll: false, hashScrollIntoView: false }),
     }),
     [namespace, uid, search, navigate],
   );

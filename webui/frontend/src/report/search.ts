@@ -11,6 +11,7 @@ const schema = v.object({
   outliers: choice(["only"]),
   by: choice(["rank", "stream"]),
   kernel: text,
+  whatif: text,
 });
 export type ReportSearch = v.InferOutput<typeof schema>;
 export const readReportSearch = (search: Record<string, unknown>): ReportSearch => v.parse(schema, search);

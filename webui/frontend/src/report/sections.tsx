@@ -23,6 +23,7 @@ import { KernelsSection } from "./tables/Kernels";
 import { LaunchesSection } from "./tables/Launches";
 import { MemorySection } from "./tables/Memory";
 import { ThroughputSection } from "./Throughput";
+import { WhatIfSection } from "./whatif/WhatIf";
 
 export interface SectionProps {
   report: ReportPage;
@@ -57,6 +58,7 @@ export const SECTIONS: readonly ReportSection[] = [
   { id: "launches", name: "Launches", isIn: onDevices, Body: LaunchesSection },
   { id: "memory", name: "Memory", isIn: onDevices, Body: MemorySection },
   { id: "throughput", name: "Throughput", isIn: ({ throughput, efficiency, energy }) => throughput.length + efficiency.length + energy.length > 0, Body: ThroughputSection },
+  { id: "whatif", name: "What if", Body: WhatIfSection },
   { id: "samples", name: "Samples", Body: SamplesSection },
   { id: "cost", name: "Capture cost", Body: CaptureCostSection },
   { id: "recorded", name: "Recorded", Body: Recorded },

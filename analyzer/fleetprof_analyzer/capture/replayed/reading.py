@@ -37,7 +37,7 @@ def read_folder(root: Path, terms: RecordingTerms | None = None) -> CapturedJob:
 
     Raises NothingToAnalyze (SeveralJobs where the traces are not of one), FileNotFoundError, and what `read_job` does.
     """
-    files: list[OpenTrace] = [(partial(_open, path), source, None) for path, source in find_traces(root)]
+    files: list[OpenTrace] = [(partial(open_file, path), source, None) for path, source in find_traces(root)]
     found = _read(files, f"below {root}")
     mixed = tell_jobs_apart(found)
     if not mixed and (doubled := find_doubles([(one.rank, one.source) for one in found])):
@@ -55,19 +55,25 @@ def read_stored(store: Store, namespace: str, uid: str) -> CapturedJob:
         for rank, one in capture.ranks.items()
         if one.trace_bytes is not None
     ]
-    return read_job([(one.rank, one.trace) for one in _read(files, f"of {uid} in the store")], capture.terms)
+    return read_job(read_files(files, f"of {uid} in the store"), capture.terms)
 
 
-def _open(path: Path) -> IO[bytes]:
+def open_file(path: Path) -> IO[bytes]:
+    """A trace of a folder."""
     return path.open("rb")
+
+
+def read_files(files: Iterable[OpenTrace], where: str) -> list[tuple[int | None, Trace]]:
+    """The traces that hold something, by rank; `where` they are, in words. Raises NothingToAnalyze."""
+    return [(one.rank, one.trace) for one in _read(files, where)]
 
 
 def _read(files: Iterable[OpenTrace], where: str) -> list[_ReadTrace]:
     found = []
-    for open_file, source, rank in files:
+    for opening, source, rank in files:
         problems = Problems()
         try:
-            with open_file() as file:
+            with opening() as file:
                 trace = read_trace(file, source, problems)
         except (LimitExceeded, OSError, StoreError):
             continue

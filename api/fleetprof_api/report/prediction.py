@@ -1,4 +1,4 @@
-"""The answer to one what-if, as `fleetprof whatif -o json` prints it (docs/whatif.md).
+"""The answer to one what-if, as `fleetprof whatif -o json` prints it, and those that a report holds (docs/whatif.md).
 
 Guarantees: either `iteration_ns` with its interval, or `refused` with the reason; times are integers of nanoseconds.
 """
@@ -48,3 +48,11 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     refused: Annotated[
         str, Meta(description="why there is no answer, and what would give one; empty: there is one")
     ] = ""
+
+
+class Predictions(msgspec.Struct, frozen=True, kw_only=True):
+    """The answers that were made in advance, with the one replay that all rest on; each is without its `quality`."""
+
+    quality: ReplayQuality | None = None
+    scenarios: list[Prediction] = []
+    refused: Annotated[str, Meta(description="why nothing was predicted in advance; empty: it was")] = ""

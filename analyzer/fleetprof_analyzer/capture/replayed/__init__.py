@@ -1,0 +1,1 @@
+"""Captures whose traces are replayed: reading them, and what is predicted in advance."""
