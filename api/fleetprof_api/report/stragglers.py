@@ -165,7 +165,8 @@ class Stragglers(msgspec.Struct, kw_only=True, frozen=True):
         float, Meta(description="share of the iteration time that goes when all that is named is mended")
     ] = 0.0
     approximate: Annotated[
-        bool, Meta(description="gains are rough: the replay is off by more than 3 %, or no launches were recorded")
+        bool,
+        Meta(description="gains are rough: the replay is off by more than 3 %, or launches or ranks were not recorded"),
     ] = False
     fidelity: Annotated[float | None, Meta(description="replayed over measured length of the window")] = None
     transfer_share: Annotated[

@@ -244,7 +244,8 @@ def _report(agreed: Agreed, left_out: list[Untold], missing: list[int]) -> Judge
             for group in links.slow[:_MOST_SHOWN]
         ],
         gain=max(decision.gain, 0.0),
-        approximate=abs(fidelity - 1) > FAITHFUL or (agreed.by_gaps_alone and verdict not in _OF_NO_RANK),
+        approximate=abs(fidelity - 1) > FAITHFUL
+        or ((agreed.by_gaps_alone or bool(missing)) and verdict not in _OF_NO_RANK),
         fidelity=fidelity,
         transfer_share=_transfer_share(replay),
         pipeline=None if abs(fidelity - 1) > FAITHFUL else measure_bubbles(replay, table.role),

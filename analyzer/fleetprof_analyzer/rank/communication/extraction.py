@@ -131,7 +131,7 @@ def extract_operations(
     begins = np.zeros(len(chain.mark_operation), np.bool_)
     begins[~chain.passed] = np.diff(iteration, prepend=-2)[chain.mark_operation[~chain.passed]] != 0
     bounds = [(i.start_ns, i.start_ns + i.duration_ns) for i in found.iterations] if found.iterations else []
-    of_work = _bounds_of_work(source, iteration, bounds)
+    of_work = _bounds_of_work(source, iteration, bounds, len(iterations))
     columns = OperationColumns(
         iteration=iteration,
         kind=metadata.kind,
@@ -188,14 +188,21 @@ def extract_operations(
     )
 
 
-def _bounds_of_work(source: OperationSource, iteration: Int32s, bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Between which times an iteration's work was launched; without launches when it ran: up to its last operation."""
-    if source.kind != "gpu" or source.row_launch_ns is not None:
+def _bounds_of_work(
+    source: OperationSource, iteration: Int32s, bounds: list[tuple[int, int]], count: int
+) -> list[tuple[int, int]]:
+    """Between which times the work of each of `count` iterations was launched.
+
+    Where no marks bound them, up to the last operation of each; without launches, when it ran.
+    """
+    if source.kind != "gpu" or (bounds and source.row_launch_ns is not None):
         return bounds
-    until, moved = int(source.row_start_ns.min(initial=int(source.start_ns.min()))), []
-    for number in range(len(bounds)):
-        end_ns = (source.start_ns + source.duration_ns)[iteration == number]
-        begin, until = until, max(int(end_ns.max(initial=until)), until)
+    launched = source.row_launch_ns is not None
+    last_ns = source.launch_ns + 1 if launched else source.start_ns + source.duration_ns
+    first_ns = source.local_launch_ns if launched else source.row_start_ns
+    until, moved = int(first_ns.min(initial=int(last_ns.min()))), []
+    for number in range(count):
+        begin, until = until, max(int(last_ns[iteration == number].max(initial=until)), until)
         moved.append((begin, until))
     return moved
 

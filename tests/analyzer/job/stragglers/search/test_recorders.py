@@ -60,6 +60,7 @@ def test_a_slow_link_shows_beside_few_sisters_and_hosts_that_wait_for_an_earlier
         found = stragglers_of_traces(without_ranks(case.job.traces(), [10]))
     assert found.slow_links[0].ranks == [0, 1, 2, 3]
     assert found.gain == pytest.approx(case.gain, abs=GAIN_OFF)
+    assert found.approximate == (recorder not in RECORDERS)  # nothing says what a rank does that left no trace
 
 
 def test_slow_transfers_that_a_rough_replay_denies_leave_the_verdict_open() -> None:
@@ -117,6 +118,12 @@ def test_iterations_are_guessed_for_the_job_and_not_for_each_rank() -> None:
     case = draw_simulated("lengths_fsdp", "data_loader", 531_000)
     found = recorded(case, "no marks")
     assert [(one.rank, one.cause) for one in found.ranks] == [(case.job.fault.rank, "data_loading")]
+
+
+def test_more_work_is_no_slow_device_where_nothing_marks_iterations() -> None:
+    case = draw_simulated("lengths_fsdp", "unequal_work", 931_000)
+    found = recorded(case, "no marks")
+    assert [(one.rank, one.cause) for one in found.ranks] == [(case.job.fault.rank, "unequal_work")]
 
 
 def test_waits_that_some_hosts_hide_are_enough_to_ask_for_operators() -> None:
