@@ -2,7 +2,7 @@
 
 The order of launches is the program; the order of starts is what became of it. Guarantees: every row has a time;
 where a launch is missing, the row takes a time between the calls before and behind it by their numbers; without these
-that of the row before it on its stream, or of the work that had ended when it began, or the window's begin.
+that of the row before it on its stream, or the window's begin.
 """
 
 from dataclasses import dataclass
@@ -67,32 +67,11 @@ def _fill(rows: Rows, launch_ns: Int64s, found: Bools, begin_ns: int) -> Int64s:
     last_known = _within_stream(known, np.concatenate(([True], place[1:] != place[:-1])))
     filled = launch_ns.copy()
     filled[order] = np.where(last_known >= 0, launch_ns[order][np.maximum(last_known, 0)], rows.start_ns[order])
-    _place_behind_ended_work(rows, filled, order[(last_known >= 0) & ~found[order]], found)
     edge = np.sort(order[(last_known < 0) & np.isin(place, rows.place[found])])
     # About as they began: each was launched by itself.
     edge = edge[np.argsort(rows.start_ns[edge], kind="stable")]
     filled[edge] = np.minimum(rows.start_ns[edge], begin_ns) - np.arange(len(edge), 0, -1)
     return filled
-
-
-def _place_behind_ended_work(rows: Rows, launch_ns: Int64s, lost: Int64s, found: Bools) -> None:
-    """Moves lost launches behind those of all work that had ended when their row began, up to the next on its stream.
-
-    Streams with few rows, such as those of collectives, would else have them long before the work that they wait for.
-    """
-    known = np.flatnonzero(found)
-    by_end = known[np.argsort(rows.end_ns[known], kind="stable")]
-    latest_ns = np.maximum.accumulate(launch_ns[by_end])
-    before = np.searchsorted(rows.end_ns[by_end], rows.start_ns[lost], side="right") - 1
-    for place in np.unique(rows.place[lost]).tolist():
-        here = known[rows.place[known] == place]
-        here = here[np.argsort(rows.start_ns[here], kind="stable")]
-        mine = rows.place[lost] == place
-        following = np.searchsorted(rows.start_ns[here], rows.start_ns[lost[mine]], side="right")
-        until_ns = np.append(launch_ns[here], np.iinfo(np.int64).max)[following]
-        behind_ns = np.where(before[mine] >= 0, latest_ns[before[mine]], launch_ns[lost[mine]])
-        behind_ns = np.minimum(np.minimum(behind_ns, until_ns), rows.start_ns[lost[mine]])
-        launch_ns[lost[mine]] = np.maximum(launch_ns[lost[mine]], behind_ns)
 
 
 def _within_stream(known: Int64s, first: Bools) -> Int64s:
