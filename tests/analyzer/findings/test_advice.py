@@ -221,6 +221,9 @@ IDLE: list[tuple[IdleDevice, str]] = [
      f"leave out torch.cuda.synchronize(), copy from pinned memory, and {READ}"),
     (LaunchBound(),
      "try torch.compile or CUDA graphs, which launch many kernels at once, or a larger batch"),
+    (LaunchBound(compiled=True),
+     "torch.compile is in use: let it record CUDA graphs (mode='reduce-overhead'), compile what it leaves out "
+     "(TORCH_LOGS=graph_breaks), or take a larger batch"),
     (PythonBetweenOperators(),
      "a capture of stacks names the line of code there (--collect Stacks --iterations 3)"),
     (at(PythonBetweenOperators), "look at train.py:41 read_batch: do it less often, or on another thread"),
@@ -228,6 +231,9 @@ IDLE: list[tuple[IdleDevice, str]] = [
      "keep shapes the same, leave out torch.cuda.empty_cache() in the loop, and try "
      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"),
     (Optimizer(), "make the optimizer with fused=True, or else with foreach=True"),
+    (Optimizer(step="foreach"), "make the optimizer with fused=True"),
+    (Optimizer(step="fused"),
+     "record the step, which is fused already, in a CUDA graph (capturable=True), or compile it"),
     (Optimizer(zero_grad="drops"),
      "call zero_grad() while the device still has work, before the loss is read (.item())"),
     (Optimizer(zero_grad="zeroes"),

@@ -20,6 +20,7 @@ from fleetprof_api.report.report_tables import (
     CommunicationStatistics,
     CopyStatistics,
     IdlePlace,
+    KernelStatistics,
     StageName,
     Stages,
     StageTime,
@@ -110,6 +111,32 @@ def test_a_launch_bound_job_names_the_operators_that_launch_most() -> None:
     report = msgspec.structs.replace(report_of({"launching": 90}), launching_operators=operators)
     (finding,) = find_findings(report)
     assert finding.names == ["aten::mm", "aten::add_"]
+
+
+def kernel(name: str) -> KernelStatistics:
+    return KernelStatistics(
+        name=name, work_class="other", count=1, total_ns=1, mean_ns=1, min_ns=1, max_ns=1, deviation_ns=0, p50_ns=1, p90_ns=1,
+        p99_ns=1, ranks=1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("idle", "operator", "of_kernel", "words", "not_said"), [
+    ("optimizer", "aten::add_", "gemm", "fused=True, or else with foreach=True", "already"),
+    ("optimizer", "aten::_foreach_addcdiv_", "gemm", "fused=True", "foreach"),
+    ("optimizer", "aten::_foreach_norm", "gemm", "or else with foreach=True", "already"),  # of clipping
+    ("optimizer", "aten::_fused_adamw_", "gemm", "fused already", "fused=True"),
+    ("launching", "aten::add_", "gemm", "try torch.compile", "in use"),
+    ("launching", "aten::add_", "triton_poi_fused_add_0", "torch.compile is in use", "try torch.compile"),
+    ("launching", "aten::add_", "triton_flash_attention", "try torch.compile", "in use"),  # a library's own
+])  # fmt: skip
+def test_what_is_in_use_is_not_advised(idle: str, operator: str, of_kernel: str, words: str, not_said: str) -> None:
+    (finding,) = find_findings(
+        msgspec.structs.replace(
+            report_of({idle: 90}), launching_operators=[OperatorLaunches(name=operator)], kernels=[kernel(of_kernel)]
+        )
+    )
+    assert words in finding.advice
+    assert not_said not in finding.advice
 
 
 def test_a_job_that_waits_for_its_device_names_the_operators_that_read_from_it() -> None:

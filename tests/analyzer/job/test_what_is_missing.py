@@ -9,6 +9,7 @@ import pytest
 from fleetprof_analyzer.capture.folder import SeveralJobs, analyze_directory
 from fleetprof_analyzer.job.stragglers.missing import find_missing
 from fleetprof_analyzer.views.answer.headline import describe
+from fleetprof_analyzer.views.terminal.report import render_text
 from harness.traces.planted.faults import operations_of
 from harness.traces.planted.jobs import PlantedJob
 from harness.traces.planted.ranks import PlantedRank, write_ranks
@@ -76,6 +77,16 @@ def test_clocks_are_no_start(tmp_path: Path) -> None:
     head = describe(analyze_directory(tmp_path))
     assert not [fact for fact in head.facts if "9.0" in fact.value]
     assert not [sentence for sentence in head.sentences if "begin within" in sentence]
+
+
+@pytest.mark.parametrize(("skew_ns", "words"), [
+    (1_000, "included"),
+    (3_000_000_000, "9.00 s by their clocks, longer than each recording: these are no traces of one time, or clocks"),
+])  # fmt: skip
+def test_a_spread_longer_than_the_recordings_is_none(tmp_path: Path, skew_ns: int, words: str) -> None:
+    write_ranks(tmp_path, *(PlantedRank(number, skew_ns=number * skew_ns) for number in range(4)))
+    (line,) = [line for line in render_text(analyze_directory(tmp_path), 200).splitlines() if "Start spread" in line]
+    assert words in line
 
 
 def change_size(folder: Path, size: int) -> None:

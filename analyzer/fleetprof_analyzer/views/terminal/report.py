@@ -232,6 +232,10 @@ def _start(report: Report) -> list[str]:
     spread = "unknown: a trace has no absolute time" if start.spread_ns is None else duration(start.spread_ns)
     hosts = f" on {start.hosts} hosts" if start.hosts > 1 else ""
     clocks = f"{hosts}, their clocks' offset included" if start.hosts != 1 and start.spread_ns is not None else ""
+    if start.spread_ns is not None and start.spread_ns > max(rank.time_ns.span for rank in report.ranks):
+        clocks = (
+            f"{hosts} by their clocks, longer than each recording: these are no traces of one time, or clocks differ"
+        )
     return [f"First iteration: {same[start.same_first_iteration]}{how}", f"Start spread: {spread}{clocks}"]
 
 
