@@ -20,8 +20,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 LEAST_WARM_UP = 6  # steps
 
 
-class Turns:
-    """The turns of one program; `end_step` is called at the end of each of its steps."""
+class PacedProgram:
+    """A program that runs in turns; `end_step` is called at the end of each of its steps."""
 
     def __init__(self, period: int, seconds: float) -> None:
         self.period, self.length_ns = period, round(1e9 * seconds)
@@ -47,7 +47,7 @@ class Turns:
 def main() -> None:
     program, period, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     if os.environ.get("RANK", "0") == "0":
-        register_optimizer_step_post_hook(Turns(period, seconds).end_step)
+        register_optimizer_step_post_hook(PacedProgram(period, seconds).end_step)
     sys.argv = [program]
     runpy.run_path(program, run_name="__main__")
 

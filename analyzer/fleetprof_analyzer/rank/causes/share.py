@@ -49,7 +49,7 @@ def _count_each(view: RankView, starts: Int64s) -> Int64s:
 
 
 def _find_row_cost(view: RankView, rows: int) -> float:
-    """What recording a row took, ns: by the usual iteration in the recording beside those before and after it."""
+    """The time that recording a row took, ns: by the usual iteration in the recording beside those before and after."""
     samples, iterations = view.samples, view.iterations
     if samples is None or not iterations or not rows:
         return 0
