@@ -24,6 +24,8 @@ from fleetprof_analyzer.findings.finding import (
 from fleetprof_analyzer.job.sentence_guard import SentenceGuard
 
 _SMALL_BYTES: Final = 1 << 20  # a message below it takes about as long as an empty one (docs/measures.md#findings)
+OTHER_KIND: Final = "other"
+"""Of communication whose kernels' names do not tell what it is."""
 _BUCKETED: Final = frozenset(("all_reduce", "reduce_scatter", "all_gather"))
 _BEYOND_IDEAL: Final = 0.05
 _NO_SIZE: Final = "no size: look at what runs beside the longest"
@@ -174,7 +176,8 @@ def _find(view: RanksOfKind) -> MeasuredFinding | None:
     exposed, span = total.time_ns.exposed_communication, total.time_ns.span
     if view.held_up is not None or not EXPOSED.allows(exposed, span):
         return None
-    longest = [f"{row.kind} {row.group}".strip() for row in report.communication[:MOST_NAMES]]
+    known = [row for row in report.communication if row.kind != OTHER_KIND]
+    longest = [f"{row.kind} {row.group}".strip() for row in known[:MOST_NAMES]]
     return MeasuredFinding(
         kind="exposed_communication",
         facts=judge_exposed(

@@ -4,6 +4,7 @@ import html
 
 import msgspec
 import pytest
+from fleetprof_analyzer.findings.registry import find_findings
 from fleetprof_analyzer.job.stragglers.judgement.reasons import TooNoisy
 from fleetprof_analyzer.page.page import render_page
 from fleetprof_analyzer.views.answer.answer import give_answer
@@ -237,6 +238,13 @@ def test_the_largest_of_many_groups_is_not_most_of_the_communication() -> None:
     others = [msgspec.structs.replace(REDUCED, group=f"tp {number}", total_ns=300 * MS) for number in range(2)]
     sentence = give_answer(job(time_ns=EXPOSED, communication=[REDUCED, *others])).sentence
     assert sentence.endswith("no computation hides, the largest part of it all-reduce in group dp.")
+
+
+def test_communication_of_an_unknown_kind_is_not_called_other() -> None:
+    unknown = job(time_ns=EXPOSED, communication=[msgspec.structs.replace(REDUCED, kind="other", group="")])
+    assert give_answer(unknown).sentence.endswith("hides, most of it of a kind that names do not tell.")
+    (found,) = [one for one in find_findings(unknown) if one.kind == "exposed_communication"]
+    assert found.names == []
 
 
 def test_one_rank_is_not_spoken_of_as_several() -> None:

@@ -13,6 +13,7 @@ from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.report import KindTotal, Rank, Report
 
 from fleetprof_analyzer.findings.cpu_contention import OF_CORES
+from fleetprof_analyzer.findings.exposed_communication import OTHER_KIND
 from fleetprof_analyzer.findings.known_causes import OF_CAUSES
 from fleetprof_analyzer.views.answer import guards
 from fleetprof_analyzer.views.text import capital, plain
@@ -124,7 +125,8 @@ def _which(report: Report) -> str:
     row = rows[exposed.index(max(exposed))]
     part = "most of it" if guards.MOST_OF_COMMUNICATION.allows(max(exposed), sum(exposed)) else "the largest part of it"
     group = f" in group {plain(row.group, 30)}" if row.group else ""
-    return f", {part} {plain(row.kind.replace('_', '-'), 30)}{group}"
+    kind = "of a kind that names do not tell" if row.kind == OTHER_KIND else plain(row.kind.replace("_", "-"), 30)
+    return f", {part} {kind}{group}"
 
 
 def _say_host(report: Report, total: KindTotal, ranks: Sequence[Rank]) -> str:
