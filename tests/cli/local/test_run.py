@@ -33,6 +33,12 @@ Finished = subprocess.CompletedProcess[str]
         ("kill -INT $$", -2),
         ("kill -SEGV $$", -11),
         ("kill -KILL $$", -9),
+        ("kill -HUP $$; sleep 9", -1),
+        ("kill -ABRT $$; sleep 9", -6),
+        ("kill -PIPE $$; sleep 9", -13),
+        ("kill -XFSZ $$; sleep 9", -25),
+        ("kill -37 $$; sleep 9", -37),
+        ("exit 143", 143),  # as a shell says of SIGTERM
     ],
 )
 def test_the_exit_code_is_that_of_the_command(fleetprof: Callable[..., Finished], script: str, code: int) -> None:
