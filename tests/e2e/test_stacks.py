@@ -26,7 +26,7 @@ dist.init_process_group("gloo")
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 for step in range(1000):
-    if step == 5 and dist.get_rank() == 1:
+    if step == {step} and dist.get_rank() == 1:
         hang()
     optimizer.zero_grad()
     model(torch.ones(8)).sum().backward()
@@ -35,18 +35,21 @@ for step in range(1000):
 """
 
 
-def test_a_hung_job_is_told(hub: Local, tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [0, 5])
+def test_a_hung_job_is_told(hub: Local, tmp_path: Path, step: int) -> None:
     program = tmp_path / "hangs.py"
-    program.write_text(HANGS)
+    program.write_text(HANGS.format(step=step))
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    job = hub.run_command("hung", *torchrun, str(program))
+    name = f"hung-at-{step}"
+    job = hub.run_command(name, *torchrun, str(program))
 
-    verdict = _await_verdict(hub, "hung")
+    verdict = _await_verdict(hub, name)
 
-    assert (verdict["cause"], verdict["ranks"]) == ("blocked_in_line", [1]), verdict
-    assert "it is blocked in a call (hangs.py:7 hang). Rank 0 waits for it." in verdict["sentence"]
-    text = hub.command("stacks", "hung").stdout
-    assert verdict["sentence"] in text
+    assert (verdict["cause"], verdict["ranks"]) == ("sleeps", [1]), verdict
+    assert "it sleeps (hangs.py:7 hang: time.sleep). Rank 0 has waited " in verdict["sentence"]
+    assert verdict["may_go_on"] is (step == 0), "a start may take any time"
+    text = hub.command("stacks", name).stdout
+    assert verdict["sentence"].partition(" has waited ")[0] in text
     assert f"{program}:7 hang" in text
     os.killpg(job.process.pid, signal.SIGTERM)  # it does not end as it means to
     assert job.process.wait(60)

@@ -195,7 +195,8 @@ class ProcessTable:
             ):
                 self.counters["credentials_changed"] += 1
                 return
-            if not isinstance(message, AgentHello) and (process is None or not process.has_agent):
+            is_known = process is not None and (process.has_agent or (process.agent is not None and _answers(message)))
+            if not isinstance(message, AgentHello) and not is_known:
                 # Its hello was lost, or the sidecar is new here: a query brings the next one.
                 self._agents.send(wire.encode("query"), address)
                 return
@@ -300,3 +301,8 @@ class ProcessTable:
         process.order = None
         last_poll_unix_ns = process.client.last_poll_unix_ns if process.client is not None and process.polls(now) else 0
         self.events.put(Expired(process.process_id, why, now, last_poll_unix_ns))
+
+
+def _answers(message: AgentDatagram) -> bool:
+    """Tells whether it belongs to an answer about stacks, which is asked for before the first step too."""
+    return isinstance(message, AgentReport) and bool(message.fields.get("query"))

@@ -94,7 +94,7 @@ class StackCollector:
             self._send(question, process)
 
     def _is_awaited(self) -> bool:
-        agents = [view.process_id for view in self._table.snapshot() if view.has_agent]
+        agents = [view.process_id for view in self._table.snapshot() if _can_answer(view)]
         return any((answer := self._answers.get(one)) is None or not answer.is_whole for one in agents)
 
     def _send(self, question: str, process: ProcessStacks) -> None:
@@ -106,6 +106,11 @@ class StackCollector:
         self._hub.send(hub_pb2.SidecarMessage(stacks=answer))
 
 
+def _can_answer(view: ProcessView) -> bool:
+    """Tells whether it has an agent, before its first step too, and is no launcher and no worker."""
+    return view.has_agent or (view.agent_waits and view.role not in (Role.LAUNCHER, Role.WORKER))
+
+
 def _describe(view: ProcessView) -> ProcessStacks:
     step = view.step
     return ProcessStacks(
@@ -114,7 +119,7 @@ def _describe(view: ProcessView) -> ProcessStacks:
         rank=view.rank,
         world_size=view.world_size,
         is_trainer=view.role is Role.TRAINER,
-        has_agent=view.has_agent,
+        has_agent=_can_answer(view),
         at_unix_ns=time.time_ns(),
         step=step.step if step is not None else None,
         step_unix_ns=step.at_unix_ns if step is not None else None,

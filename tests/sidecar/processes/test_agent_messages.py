@@ -56,7 +56,15 @@ COLLECTIVES = {
     "created_unix_ns": [9],
     "ranks": ["0-3"],
 }
-THREADS = {"query": "q", "at_unix_ns": 5, "name": ["main"], "task": [17], "is_main": [True], "stack": [0]}
+THREADS = {
+    "query": "q",
+    "at_unix_ns": 5,
+    "name": ["main"],
+    "task": [17],
+    "is_main": [True],
+    "stack": [0],
+    "call": ["f"],
+}
 THREAD = {
     "capture": "c",
     "at_unix_ns": [1, 2],
@@ -138,6 +146,12 @@ def test_device_columns_are_taken_and_unknown_ones_dropped() -> None:
         ("collectives", COLLECTIVES, None),
         ("threads", {**THREADS, "step": 3, "step_unix_ns": 4}, None),
         ("threads", THREADS, {**THREADS, "step": 0, "step_unix_ns": 0}),
+        # Of an agent that does not tell calls.
+        (
+            "threads",
+            {k: v for k, v in THREADS.items() if k != "call"},
+            {**THREADS, "step": 0, "step_unix_ns": 0, "call": [""] * len(THREADS["call"])},
+        ),
         ("modules", {**MODULES, "invented": [1, 2]}, MODULES),
         ("thread", {**THREAD, "invented": [1, 2]}, THREAD),
         ("armed", {"capture": "c", "extra": 1}, {"capture": "c"}),

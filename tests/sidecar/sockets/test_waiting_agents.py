@@ -7,7 +7,7 @@ import pytest
 from fleetprof_agent import wire
 from fleetprof_sidecar.hub.messages import make_process
 from fleetprof_sidecar.processes.agent_messages import AgentReport
-from fleetprof_sidecar.processes.events import Changed, Gone
+from fleetprof_sidecar.processes.events import AgentMessage, Changed, Gone
 from fleetprof_sidecar.processes.roles import Environment, Role
 from fleetprof_sidecar.processes.views import OrderRefused
 from fleetprof_sidecar.profiler import Credentials
@@ -150,3 +150,14 @@ def test_nobody_else_can_wait_in_its_name(world: Any) -> None:
     assert [(view.process_id, view.agent_waits) for view in world.table.snapshot()] == [("A", False)]
     world.say("x", AgentReport(7, "bye", {"capture": "", "reason": "exit"}))
     assert world.table.get("A") is not None
+
+
+def test_it_is_heard_about_its_stacks_and_about_nothing_else(world: Any) -> None:
+    poll(world)
+    wait(world)
+    world.say("x", AgentReport(7, "threads", {"query": "q"}))
+    assert [event.fields for event in world.events_of(AgentMessage)] == [{"t": "threads", "query": "q"}]
+    assert world.agents.sent == []
+    world.say("x", AgentReport(7, "armed", {"capture": "c"}))
+    assert len(world.events_of(AgentMessage)) == 1
+    assert len(world.agents.sent) == 1  # it is asked who it is

@@ -58,8 +58,11 @@ class _Table:
     """One process that has an agent, and one that does not answer."""
 
     def snapshot(self) -> list[Any]:
-        common: dict[str, Any] = {"pid": os.getpid(), "world_size": 2, "role": Role.TRAINER, "has_agent": True}
-        return [SimpleNamespace(process_id=f"p{n}", rank=n, step=None, **common) for n in range(2)]
+        common: dict[str, Any] = {"pid": os.getpid(), "world_size": 2, "role": Role.TRAINER}
+        return [
+            SimpleNamespace(process_id=f"p{n}", rank=n, step=None, has_agent=n == 0, agent_waits=n == 1, **common)
+            for n in range(2)
+        ]
 
     def whereabouts(self) -> list[Any]:
         return [SimpleNamespace(process_id=f"p{n}", visible_pid=os.getpid()) for n in range(2)]
