@@ -17,11 +17,6 @@ def shuffle(columns: Sequence[Column]) -> bytes:
     return b"".join(_planes(column) for column in columns)
 
 
-def row_bytes(types: Sequence[str]) -> int:
-    """Bytes of one row in columns of these types."""
-    return sum(np.dtype(kind).itemsize for kind in types)
-
-
 def _planes(column: Column) -> bytes:
     width = column.dtype.itemsize
     little = np.ascontiguousarray(column).astype(column.dtype.newbyteorder("<"), copy=False)

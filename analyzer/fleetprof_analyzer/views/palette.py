@@ -6,8 +6,6 @@ Guarantees: each class of time has 3:1 against the background in both themes (WC
 from dataclasses import dataclass
 from typing import Final
 
-_LEAST_LINEAR: Final = 0.03928
-
 
 @dataclass(frozen=True, slots=True)
 class Color:
@@ -51,12 +49,6 @@ SERIES: Final = (
 PALETTE: Final = (*PAGE, *CLASSES, *SERIES)
 
 
-def contrast(one: str, other: str) -> float:
-    """The contrast of two colors as WCAG 2 defines it, from 1 to 21."""
-    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
 def style_pages() -> str:
     """The style sheet of the web UI. Registered as colors, so that a Canvas can read what a theme makes of them."""
     registered = "".join(
@@ -70,13 +62,3 @@ def style_pages() -> str:
         ':root[data-theme="light"] { color-scheme: light; }\n:root[data-theme="dark"] { color-scheme: dark; }\n'
         "@media print {\n  :root, :root[data-theme] { color-scheme: light; }\n}\n"
     )
-
-
-def _luminance(color: str) -> float:
-    red, green, blue = (
-        share / 12.92
-        if (share := int(color[at : at + 2], 16) / 255) <= _LEAST_LINEAR
-        else ((share + 0.055) / 1.055) ** 2.4
-        for at in (1, 3, 5)
-    )
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

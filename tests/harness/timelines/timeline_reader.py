@@ -26,7 +26,6 @@ from fleetprof_analyzer.pyramid.header import (
 )
 from fleetprof_analyzer.pyramid.names import MOST_NAMES
 from fleetprof_analyzer.pyramid.nodes import MOST_NODES
-from fleetprof_analyzer.pyramid.planes import row_bytes
 
 Columns = Mapping[str, npt.NDArray[Any]]
 Header = TypeVar("Header", bound=msgspec.Struct)
@@ -254,3 +253,8 @@ def _check_numbers(values: Sequence[int], limit: int, what: str) -> None:
 def _check_below(values: npt.NDArray[Any], limit: int, what: str) -> None:
     if len(values) and int(values.max()) >= limit:
         raise Unreadable(f"{what}: {int(values.max()):,} is not below {limit:,}")
+
+
+def row_bytes(types: Sequence[str]) -> int:
+    """Bytes of one row in columns of these types."""
+    return sum(np.dtype(kind).itemsize for kind in types)

@@ -13,4 +13,3 @@ After = Annotated[str, Query(max_length=1024, description="`next` of the page be
 Limit = Annotated[int, Query(ge=1, le=200, description="rows of a page")]
 Sort = Annotated[str, Query(max_length=32, pattern=r"^-?[a-z_]+$", description="column; - before it: descending")]
 Filter = Annotated[str, Query(max_length=512)]
-RankNumber = Annotated[int | None, Query(ge=0, le=(1 << 31) - 1)]

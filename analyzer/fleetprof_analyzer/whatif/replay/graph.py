@@ -186,7 +186,6 @@ class JobGraph:
                 break
         else:
             raise CircularWork
-        self.guesses_dropped = not kept.all()
         by_target = np.argsort(target[kept], kind="stable")
         self._source = source[kept][by_target].tolist()
         self._after = after[kept][by_target].tolist()

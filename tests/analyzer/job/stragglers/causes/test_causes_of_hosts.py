@@ -1,4 +1,4 @@
-"""Why a CPU-only rank is late: a core that others use, more work, other operators, a pause in a rhythm."""
+"""The causes of a late CPU-only rank: a core that others use, more work, other operators, a pause in a rhythm."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Which operations and iterations of different ranks are the same, where order and numbers do not say it."""
+"""Operations and iterations of different ranks that are the same are found where order and numbers do not say it."""
 
 from dataclasses import fields, replace
 from types import SimpleNamespace
