@@ -29,6 +29,7 @@ def test_what_is_marked_in_one_picture_is_marked_in_the_other_and_in_the_lines(
         + ("70 % of what the peak allows · " if uid == "loop" else "")
         + "called at models/net.py:20"
     ]
+    expect(page.locator("#modules li").first).to_contain_text("Of it in modules")
     row = rows_of(page, "Lines of code that call modules").filter(has_text="models/net.py:20")
     expect(row).to_have_attribute("data-selected", "true")
     keep_picture(page, f"modules-{uid}-{theme}")

@@ -64,8 +64,8 @@ function Losses({ page }: { page: LossPage }) {
       </dl>
       <p className="quiet">
         What the first finding of the last report would save, times the GPUs of that report, times the hours in which the job told its pace.
-        The potential saving is that of the capture: it has no interval, and the job may have changed since. Not known are jobs that were never
-        captured, have no GPU, or told nothing.
+        The potential saving is that of the capture: it has no interval, and the job may have changed since. Not known are jobs that have no
+        report, have no GPU, or told nothing.
       </p>
       <form className="losses-form" onSubmit={(event) => event.preventDefault()}>
         <label>
@@ -141,7 +141,7 @@ const JOBS: Column<LossRow>[] = [
     width: "190px",
     cell: ({ namespace, report, finding }) =>
       report === null ? (
-        <span className="quiet">never captured</span>
+        <span className="quiet">no report</span>
       ) : (
         <Link to="/reports/$namespace/$uid" params={{ namespace, uid: report }}>
           {finding ? sentenceCase(finding) : "nothing found"}

@@ -10,7 +10,7 @@ import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
 import { Empty, Loaded } from "@/parts/States";
 import { formatDuration } from "@/units/durations";
-import { formatBytes, formatCount, formatShare } from "@/units/quantities";
+import { formatBytes, formatCount, formatShare, plural } from "@/units/quantities";
 import type { ReportView } from "../search";
 import type { SectionProps } from "../sections";
 import { Icicle } from "./Icicle";
@@ -24,15 +24,15 @@ export function ModulesSection({ report, view }: SectionProps) {
   return (
     <Section id="modules" title="Modules" note="of the model, in one iteration" lazyHeight={300}>
       <Loaded query={query} what="the modules">
-        {({ tree }) =>
-          tree ? <Body tree={tree} view={view} hasTimeline={hasTimeline} /> : <Empty title="No modules in this report">Capture iterations with ModuleTree; the job needs the agent.</Empty>
+        {({ tree, remarks }) =>
+          tree ? <Body tree={tree} remarks={remarks} view={view} hasTimeline={hasTimeline} /> : <Empty title="No modules in this report">Capture iterations with ModuleTree; the job needs the agent.</Empty>
         }
       </Loaded>
     </Section>
   );
 }
 
-function Body({ tree, view, hasTimeline }: { tree: ModuleTree; view: ReportView; hasTimeline: boolean }) {
+function Body({ tree, remarks, view, hasTimeline }: { tree: ModuleTree; remarks: readonly string[]; view: ReportView; hasTimeline: boolean }) {
   const navigate = useNavigate();
   const { nodes } = tree;
   const onDevice = tree.whole.device_ns > 0;
@@ -47,7 +47,9 @@ function Body({ tree, view, hasTimeline }: { tree: ModuleTree; view: ReportView;
   const [marked, setMarked] = useState<ReadonlySet<number>>(new Set());
   const mark = (at: number | undefined) => setMarked(new Set(at === undefined ? [] : [at]));
   const classes = useMemo(() => [...new Set(nodes.map((node) => node.class_name))], [nodes]);
-  const describe = (at: number) => say(nodes[at]!, drawn.work[at]!, whole, drawn.held[at]!);
+  // The remarks say what the star means.
+  const starOf = (node: ModuleNode) => (tree.measured_iterations > 0 && node.measured_iterations === 0 ? "*" : "");
+  const describe = (at: number) => say(nodes[at]!, starOf(nodes[at]!), drawn.work[at]!, whole, drawn.held[at]!);
   const open = (at: number) => {
     const place = nodes[at]!.example;
     if (!place || !hasTimeline) return;
@@ -71,10 +73,19 @@ function Body({ tree, view, hasTimeline }: { tree: ModuleTree; view: ReportView;
   return (
     <>
       <p className="quiet">
-        {tree.measured_iterations > 0 ? `Medians of ${formatCount(tree.measured_iterations)} measured iterations.` : "Times are of the marked iteration alone, with the cost of its marks."}{" "}
+        {tree.measured_iterations > 0 ? `Medians of ${plural(tree.measured_iterations, "measured iteration")}.` : "Times are of the marked iteration alone, with the cost of its marks."}{" "}
         {known ? "The stronger the color, the nearer to what the device allows." : "One color for each class: how near the device's peak is not known."}
         {hasTimeline && " A click opens the timeline there."}
       </p>
+      {remarks.length > 0 && (
+        <ul className="quiet">
+          {remarks.map((remark) => (
+            <li key={remark}>
+              <Name text={remark} most={600} />
+            </li>
+          ))}
+        </ul>
+      )}
       <div className="icicles">
         <div>
           <h3>Time</h3>
@@ -105,8 +116,9 @@ function Body({ tree, view, hasTimeline }: { tree: ModuleTree; view: ReportView;
   );
 }
 
-function say(node: ModuleNode, work: number, whole: number, held: number): string {
-  const facts = [node.class_name && node.class_name !== node.name ? `${node.name} (${node.class_name})` : node.name];
+function say(node: ModuleNode, star: string, work: number, whole: number, held: number): string {
+  const name = node.name + star;
+  const facts = [node.class_name && node.class_name !== node.name ? `${name} (${node.class_name})` : name];
   facts.push(`${formatDuration(work)}${whole > 0 ? `, ${formatShare(work / whole)} of the iteration's work` : ""}`);
   if (held > 0) facts.push(`holds ${formatBytes(held)}`);
   if (node.roof_permille !== null) facts.push(`${formatShare(node.roof_permille / 1000)} of what ${node.roof === "compute" ? "the peak" : "memory"} allows`);
