@@ -139,7 +139,8 @@ def recommend(captures: Sequence[SizedCapture], memory_limit_bytes: float | None
         size, reason = min(sizes), "smaller sizes were not seen, and it has the throughput of larger ones"
     if memory_limit_bytes is not None and memory is not None and memory.slope > 0:
         fits = (memory_limit_bytes - memory.constant) / memory.slope
-        size, reason = min((size, reason), (fits, "more does not fit into memory"))
+        why = "more does not fit into memory" if fits >= 1 else "but by the line not even that fits into memory"
+        size, reason = min((size, reason), (fits, why))
     if line.apart > _MOST_APART:
         reason += f"; but times lie {100 * line.apart:.0f} % from a line: other work may have disturbed the runs"
     return max(math.floor(size), 1), reason

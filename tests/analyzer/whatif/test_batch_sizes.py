@@ -76,6 +76,7 @@ RECOMMENDED = [
     ((64, 128), None, 135, "90 %"),  # 9 times 30 ms over 2 ms
     ((8, 16), 2e9, 20, "memory"),
     ((200, 400), None, 200, "smaller sizes were not seen"),
+    ((8, 16), 1e9, 1, "not even that fits"),
 ]
 
 

@@ -46,6 +46,13 @@ def test_a_command_without_the_size_is_refused(fleetprof: Fleetprof) -> None:
     assert "{batch_size} is nowhere" in result.stderr
 
 
+@pytest.mark.parametrize("memory", ["0", "-1", "nan"])
+def test_no_memory_is_refused(fleetprof: Fleetprof, memory: str) -> None:
+    result = fleetprof("sweep", "--set", "batch_size=8,16", f"--memory={memory}", "--", "true", "{batch_size}")
+    assert result.returncode == 2
+    assert "--memory" in result.stderr
+
+
 @pytest.mark.torch
 def test_a_real_job_is_run_at_each_size_and_a_size_is_named(fleetprof: Fleetprof, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING)

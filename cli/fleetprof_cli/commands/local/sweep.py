@@ -12,6 +12,7 @@ import tempfile
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 import click
@@ -105,6 +106,8 @@ def command(
     sizes = _read_sizes(setting)
     if not any(_PLACE in word for word in words):
         raise Failure(f"{_PLACE} is nowhere in the command", code=ExitCode.INVALID)
+    if memory_gb is not None and not memory_gb > 0:
+        raise Failure(f"--memory {memory_gb:g} is no memory: say how many GB a process may have", code=ExitCode.INVALID)
     memory_bytes = None if memory_gb is None else memory_gb * 1e9
     files = SavedFiles(watched)
     while True:
@@ -221,7 +224,7 @@ def _conclude(captures: list[SizedCapture], words: tuple[str, ...], memory_bytes
     size, reason = recommend(captures, memory_bytes)
     rows = []
     for one in captures:
-        middle = sorted(one.iteration_ns)[len(one.iteration_ns) // 2]
+        middle = median(one.iteration_ns)
         rows.append(
             SweepRow(
                 batch_size=round(one.size),
