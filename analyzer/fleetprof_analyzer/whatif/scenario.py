@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from fleetprof_analyzer.trace.classes import is_data_loading
-from fleetprof_analyzer.trace.intervals import Union, covered, covered_length, union
+from fleetprof_analyzer.trace.intervals import Union, covered, covered_length, union, without
 from fleetprof_analyzer.trace.trace import Int64s, Rows
 from fleetprof_analyzer.whatif.edits import (
     BatchSize,
@@ -51,6 +51,7 @@ class EditedJob:
     mended: dict[int, tuple[float, float]] = field(default_factory=dict)
     samples: float = 1.0  # of an iteration, by those as captured
     more_doubt: dict[str, float] = field(default_factory=dict)  # of the interval, by what it comes from
+    quickened: dict[int, list[tuple[Union, float]]] = field(default_factory=dict)  # by rank: host's time, what is left
 
 
 def slower_lengths(scenario: EditedJob) -> Lengths | None:
@@ -134,7 +135,7 @@ def _shorter(times: Int64s, factor: float) -> Int64s:
 
 
 def _speed_up(graph: JobGraph, scenario: EditedJob, change: Faster) -> None:
-    rows_touched, device_ns, host_ns = 0, 0, 0
+    rows_touched, device_ns, host_ns, recorded_ns = 0, 0, 0, 0
     names: set[str] = set()
     for number, course in enumerate(graph.courses):
         exact = change.name in course.trace.names
@@ -145,15 +146,17 @@ def _speed_up(graph: JobGraph, scenario: EditedJob, change: Faster) -> None:
         rows, own = scenario.lengths.row_ns[number], scenario.lengths.host_ns[number]
         hit = chosen[course.rows.name] | covered(course.rows.called_ns, spans)
         hit &= rows > 0  # collectives last as long as their transfers
-        inside = _inside(course, spans)
+        inside = _left_inside(course, spans, scenario.quickened.get(number, []))
+        scenario.quickened.setdefault(number, []).append((spans, 1 / change.factor))
         names.update(course.trace.names[one] for one in np.flatnonzero(chosen).tolist())
         rows_touched += int(hit.sum())
         device_ns += int(rows[hit].sum())
         host_ns += int(inside.sum())
+        recorded_ns += int(_inside(course, spans).sum())
         scenario.lengths.row_ns[number] = np.where(hit, _shorter(rows, change.factor), rows)
         taken = np.minimum(inside, own)
         scenario.lengths.host_ns[number] = own - taken + _shorter(taken, change.factor)
-    if not rows_touched and not host_ns:
+    if not rows_touched and not recorded_ns:
         raise NotTold(f"nothing that could be sped up has a name with {change.name!r} in this capture")
     scenario.rests_on.append(
         f"{len(names)} name(s) with {change.name!r}: {rows_touched} rows of {_ms(device_ns)} ms on devices and "
@@ -167,7 +170,10 @@ def _load(graph: JobGraph, scenario: EditedJob, change: Loader) -> None:
         chosen = np.array([is_data_loading(one) for one in course.trace.names], np.bool_)
         host = _host_rows(course)
         ranges = host.select(chosen[host.name])
-        inside = np.minimum(_inside(course, union(ranges.start_ns, ranges.end_ns)), scenario.lengths.host_ns[number])
+        spans = union(ranges.start_ns, ranges.end_ns)
+        inside = _left_inside(course, spans, scenario.quickened.get(number, []))
+        inside = np.minimum(inside, scenario.lengths.host_ns[number])
+        scenario.quickened.setdefault(number, []).append((spans, 1 / change.factor))
         total += int(inside.sum())
         own = scenario.lengths.host_ns[number]
         scenario.lengths.host_ns[number] = own - inside + _shorter(inside, change.factor)
@@ -186,10 +192,13 @@ def _graph(graph: JobGraph, scenario: EditedJob, change: Graphed) -> None:
         host, names = _host_rows(course), course.trace.names
         between = (kind == HostEvent.LAUNCH) & np.concatenate(([False], kind[:-1] == HostEvent.LAUNCH))
         loads = np.array([is_data_loading(one) for one in names], np.bool_)[host.name]
-        vanishing = own - np.minimum(_inside(course, union(host.start_ns[loads], host.end_ns[loads])), own)
+        quickened = scenario.quickened.get(number, [])
+        loading = _left_inside(course, union(host.start_ns[loads], host.end_ns[loads]), quickened)
+        vanishing = own - np.minimum(loading, own)
         if change.name:
             ranges = host.select(np.array([change.name in one for one in names], np.bool_)[host.name])
-            vanishing = np.minimum(vanishing, _inside(course, union(ranges.start_ns, ranges.end_ns)))
+            inside = _left_inside(course, union(ranges.start_ns, ranges.end_ns), quickened)
+            vanishing = np.minimum(vanishing, inside)
         vanishing = np.where(between, vanishing, 0)
         launches += int((vanishing > 0).sum())
         total += int(vanishing.sum())
@@ -252,6 +261,16 @@ def _places(course: RankCourse, host: Rows) -> Int64s:
 def _inside(course: RankCourse, spans: Union) -> Int64s:
     """The share of the host's own time before each event that lies in spans, shape (h,)."""
     return covered_length(course.host.arrived_ns, spans) - covered_length(course.host.begin_ns, spans)
+
+
+def _left_inside(course: RankCourse, spans: Union, quickened: list[tuple[Union, float]]) -> Int64s:
+    """The same of what edits before have left, each of its own spans."""
+    if not quickened or not len(spans[0]):
+        return _inside(course, spans)
+    *before, (of, left) = quickened
+    both = without(spans, without(spans, of))
+    gone = (1 - left) * _left_inside(course, both, before)
+    return np.rint(_left_inside(course, spans, before) - gone).astype(np.int64)
 
 
 def _ms(time_ns: int) -> str:

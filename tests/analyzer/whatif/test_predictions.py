@@ -95,6 +95,23 @@ def test_several_edits_at_once_are_one_answer() -> None:
     assert answer.iteration_ns.value == pytest.approx(truth_ns, rel=WORST)
 
 
+@pytest.mark.parametrize(
+    ("several", "one"),
+    [
+        (("faster:aten::=2x", "faster:aten::=2x"), ("faster:aten::=4x",)),
+        (("faster:aten::=2x", "faster:aten::mm=2x"), ("faster:aten::mm=2x", "faster:aten::=2x")),
+        (("loader=2x", "loader=2x"), ("loader=4x",)),
+        (("faster:aten::=0", "faster:aten::mm=2x"), ("faster:aten::=0",)),
+        (("loader=0", "graph=all"), ("graph=all", "loader=0")),
+    ],
+)
+def test_edits_of_the_same_work_take_what_is_left(several: tuple[str, ...], one: tuple[str, ...]) -> None:
+    job = EventJob(replace(BOUND_BY_HOST, load=15), SimulatedFault(), 7)
+    found = [answer_of(job, *texts).iteration_ns for texts in (several, one)]
+    values = [answer.value for answer in found if answer is not None]
+    assert values[0] == pytest.approx(values[1], rel=1e-4)
+
+
 def test_what_bounds_the_job_follows_the_edit() -> None:
     job = EventJob(BOUND_BY_NETWORK, SimulatedFault(), 7)
     now, then = answer_of(job), answer_of(job, "network=8x")
