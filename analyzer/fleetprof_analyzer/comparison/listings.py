@@ -10,6 +10,7 @@ from typing import Final
 from fleetprof_api.report.diff import CollectiveChange, KernelChange, Verdict
 from fleetprof_api.report.report import Rank
 from fleetprof_api.report.report_tables import CommunicationStatistics, KernelStatistics
+from fleetprof_api.spoken_names import say_name
 
 from fleetprof_analyzer.comparison.significance import FEWEST
 from fleetprof_analyzer.job.student import student_tail
@@ -82,6 +83,7 @@ def _compare_kernel(
             verdict = "more" if second.mean_ns > first.mean_ns else "less"
     return KernelChange(
         name=name,
+        spoken_name=say_name(name),
         before_ns=round(times[0]),
         after_ns=round(times[1]),
         difference_ns=round(times[1] - times[0]),

@@ -68,6 +68,7 @@ class KernelChange(msgspec.Struct, kw_only=True, frozen=True):
     """Device work of one name, per rank and iteration."""
 
     name: str
+    spoken_name: Annotated[str, Meta(description="its name as people say it, for display")]
     before_ns: Annotated[int, Meta(description="time per rank and iteration, ns", ge=0)]
     after_ns: Annotated[int, Meta(description="time per rank and iteration, ns", ge=0)]
     difference_ns: int

@@ -2,9 +2,11 @@
 
 import re
 
+import pytest
+from harness.browser import keep_picture
 from playwright.sync_api import Page, expect
 
-from .looking import REPORT, STREAMS
+from .looking import REPORT, STREAMS, find_serious, rows_of
 
 
 def test_a_point_of_a_trend_opens_its_report(page: Page) -> None:
@@ -108,3 +110,33 @@ def test_kernels_are_searched_and_only_outliers_shown(page: Page) -> None:
     page.get_by_label("only those").uncheck()
     page.get_by_label("Search kernels").fill("nothing-has-this-name")
     expect(page.get_by_text("No kernel has this in its name")).to_be_visible()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_comparison_is_a_picture_on_one_scale(page: Page, theme: str) -> None:
+    page.goto("/diff?base=team-a/healthy&new=team-a/slow&order=given")
+    bars = page.locator("#picture .stacked-row")
+    expect(bars).to_have_count(2)
+    wide = [
+        sum(float(one.get_attribute("width") or 0) for one in bar.locator("rect:not(.edge)").all())
+        for bar in bars.all()
+    ]
+    assert wide[0] / wide[1] == pytest.approx(10.35 / 14.28, rel=0.02)  # of the iterations
+    expect(page.locator("#picture .box-plot")).to_have_count(2)
+    keep_picture(page, f"diff-picture-{theme}")
+    for width in (800, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        keep_picture(page, f"diff-picture-{width}-{theme}")
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert find_serious(page) == []
+
+
+def test_kernels_that_came_and_went_are_said_to_by_the_names_that_people_say(page: Page) -> None:
+    for sides, fate in (
+        ("base=team-a/slow&new=team-b/late", "vanished"),
+        ("base=team-b/late&new=team-a/slow", "appeared"),
+    ):
+        page.goto(f"/diff?{sides}&order=given")
+        row = rows_of(page, "Kernels").filter(has_text="NCCL AllReduce_Sum_bf16").first
+        expect(row).to_contain_text(fate)
+        expect(row.locator("bdi")).to_have_attribute("title", re.compile("^ncclDevKernel_"))

@@ -9,6 +9,7 @@ import { Empty, Loaded } from "@/parts/States";
 import { formatMillis } from "@/units/dates";
 import { formatDuration } from "@/units/durations";
 import { formatMeasure, formatShare, plural } from "@/units/quantities";
+import { DiffPicture } from "./Picture";
 import { DiffTables } from "./DiffTables";
 
 export function DiffPage() {
@@ -69,6 +70,7 @@ function Comparison({ base, changed, order }: { base: string; changed: string; o
               {plural(diff.unprofiled.before_iterations, "iteration")} and {plural(diff.unprofiled.after_iterations, "iteration")}).
             </p>
           )}
+          {diff.comparable && <DiffPicture diff={diff} before={before} after={after} />}
           {diff.comparable && <DiffTables diff={diff} />}
           {diff.method && <p className="quiet">{diff.method}</p>}
         </>

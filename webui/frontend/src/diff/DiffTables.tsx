@@ -30,7 +30,7 @@ export function DiffTables({ diff }: { diff: Diff }) {
         <DataTable<Measure> label="Measures" columns={MEASURES} rows={measures} rowKey={({ measure }) => measure} minWidth={860} />
       </Section>
       <Section id="kernels" title="Kernels that differ most" note="per rank and iteration">
-        {kernels.length > 0 ? <DataTable<Kernel> label="Kernels" columns={KERNELS} rows={kernels} rowKey={({ name }) => name} minWidth={960} /> : <p className="quiet">No device work in both.</p>}
+        {kernels.length > 0 ? <DataTable<Kernel> label="Kernels" columns={kernelColumns(Math.max(...kernels.flatMap((row) => [row.before_ns, row.after_ns])))} rows={kernels} rowKey={({ name }) => name} minWidth={960} /> : <p className="quiet">No device work in both.</p>}
       </Section>
       <Section id="collectives" title="Collectives that differ most" note="per rank and iteration; waiting included, not tested">
         {collectives.length > 0 ? (
@@ -74,13 +74,31 @@ const MEASURES: Column<Measure>[] = [
   { id: "verdict", header: "Verdict", width: "150px", cell: (row) => VERDICTS[row.verdict ?? "not_judged"] },
 ];
 
-const KERNELS: Column<Kernel>[] = [
-  { id: "name", header: "Name", cell: ({ name }) => <Name text={name} most={72} code /> },
+/** Before above after, on the scale of all rows. */
+function Pair({ row, longest }: { row: Kernel; longest: number }) {
+  const width = (ns: number) => (longest > 0 ? (ns / longest) * 110 : 0);
+  return (
+    <svg width="110" height="18" aria-hidden="true">
+      <rect y="1" width={width(row.before_ns)} height="7" fill="var(--idle)" />
+      <rect y="10" width={width(row.after_ns)} height="7" fill="var(--compute)" />
+    </svg>
+  );
+}
+
+/** What became of a kernel: new ones and lost ones have no change in percent. */
+function fate(row: Kernel): string {
+  if (row.before_ns === 0) return "appeared";
+  return row.after_ns === 0 ? "vanished" : VERDICTS[row.verdict ?? "not_judged"]!;
+}
+
+const kernelColumns = (longest: number): Column<Kernel>[] => [
+  { id: "name", header: "Name", cell: ({ name, spoken_name }) => <Name text={spoken_name} whole={name} most={60} code /> },
+  { id: "pair", header: "Before, after", width: "130px", explanation: "before in gray above after", cell: (row) => <Pair row={row} longest={longest} /> },
   { id: "before", header: "Before", width: "100px", numeric: true, cell: (row) => formatDuration(row.before_ns) },
   { id: "after", header: "After", width: "100px", numeric: true, cell: (row) => formatDuration(row.after_ns) },
   { id: "change", header: "Change", width: "120px", numeric: true, cell: (row) => <Shown verdict={row.verdict}>{formatChange(change(row.before_ns, row.after_ns))}</Shown> },
   { id: "mean", header: "Mean launch", width: "180px", numeric: true, cell: (row) => `${formatDuration(row.before_mean_ns)} → ${formatDuration(row.after_mean_ns)}` },
-  { id: "verdict", header: "Verdict", width: "150px", cell: (row) => VERDICTS[row.verdict ?? "not_judged"] },
+  { id: "verdict", header: "Verdict", width: "150px", cell: (row) => fate(row) },
 ];
 
 const COLLECTIVES: Column<Collective>[] = [
