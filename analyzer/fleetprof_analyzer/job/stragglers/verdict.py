@@ -136,6 +136,7 @@ class _Decision:
     links: Links = _NO_LINKS
     moving: Cause | None = None
     power: Power = _NO_POWER
+    by_gaps: bool = False  # by the other reading of the hosts
 
 
 def _decide(agreed: Agreed, missing: list[int]) -> _Decision:
@@ -150,19 +151,20 @@ def _decide(agreed: Agreed, missing: list[int]) -> _Decision:
     power = _power(replay, table, judged)
     groups = find_groups(agreed)
     links, imbalance, replay = groups.links, groups.imbalance, groups.search.replay
+    by_gaps = groups.search is not agreed.search
     if links.slow:
         slowest, meeting = ([rank_of(replay, one) for one in ranks] for ranks in (links.slow[0].members, links.ranks))
         return _Decision(
             verdict="slow_link", reason=SlowLinks(len(links.slow), slowest, links.slow[0].factor, meeting),
             named=[describe_link(replay, links, rank) for rank in links.ranks], gain=links.gain, links=links,
-            power=power,
+            power=power, by_gaps=by_gaps,
         )  # fmt: skip
     if imbalance.heaviest:
         named = [describe_stage(replay, imbalance, rank) for rank in imbalance.heaviest]
         return _Decision(
             verdict="heavy_stage", reason=HeavyStage([one.rank for one in named], imbalance.excess, imbalance.cause),
             named=named,
-            gain=imbalance.stage_gain, links=links, power=power,
+            gain=imbalance.stage_gain, links=links, power=power, by_gaps=by_gaps,
         )  # fmt: skip
     if agreed.disputed is not None:
         rank = agreed.disputed.candidate.rank
@@ -245,7 +247,7 @@ def _report(agreed: Agreed, left_out: list[Untold], missing: list[int]) -> Judge
         ],
         gain=max(decision.gain, 0.0),
         approximate=abs(fidelity - 1) > FAITHFUL
-        or ((agreed.by_gaps_alone or bool(missing)) and verdict not in _OF_NO_RANK),
+        or ((agreed.by_gaps_alone or decision.by_gaps or bool(missing)) and verdict not in _OF_NO_RANK),
         fidelity=fidelity,
         transfer_share=_transfer_share(replay),
         pipeline=None if abs(fidelity - 1) > FAITHFUL else measure_bubbles(replay, table.role),

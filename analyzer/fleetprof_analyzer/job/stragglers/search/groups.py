@@ -31,12 +31,16 @@ class Groups:
 
 
 def find_groups(agreed: Agreed) -> Groups:
-    """Reads links and work by the reading of the verdict, or by the other one where that says nothing."""
+    """Reads links and work by the reading of the verdict, or by the other one where that says nothing, or less."""
     found = _read(agreed.search)
-    if agreed.other is None or found.links.slow or found.imbalance.heaviest or found.imbalance.moves:
+    if agreed.other is None:
         return found
     other = _read(agreed.other)
-    return other if other.is_told else found
+    if found.links.slow:
+        # A wait that is not known holds up a faster link, and never makes it worth more.
+        return other if other.links.gain > found.links.gain else found
+    says_nothing = not (found.imbalance.heaviest or found.imbalance.moves)
+    return other if says_nothing and other.is_told else found
 
 
 def _read(search: Search) -> Groups:

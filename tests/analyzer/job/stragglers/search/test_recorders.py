@@ -32,7 +32,8 @@ def test_what_a_recorder_writes_changes_no_verdict(layout: str, kind: str, seed:
     assert found.gain == pytest.approx(case.gain, abs=GAIN_OFF)
 
 
-OF_GROUPS = [("tp", "slow_link", 740_001), ("pipeline", "heavy_stage", 740_000)]
+# In the last one some hosts wait where it may be their own time: a faster link would not shorten that.
+OF_GROUPS = [("tp", "slow_link", 740_001), ("pipeline", "heavy_stage", 740_000), ("tp", "slow_link", 931_000)]
 
 
 @pytest.mark.parametrize(("layout", "kind", "seed"), OF_GROUPS)
@@ -47,7 +48,8 @@ def test_a_slow_link_or_a_heavy_stage_hangs_on_no_wait_either(layout: str, kind:
         assert [(one.rank, one.cause) for one in found.ranks] == [(rank, CAUSES[kind]) for rank in fault.ranks]
     else:
         assert fault.rank in found.slow_links[0].ranks
-    assert found.gain == pytest.approx(case.gain, abs=GAIN_OFF) or found.approximate
+    is_rough = found.approximate and found.gain > case.gain / 2
+    assert is_rough or found.gain == pytest.approx(case.gain, abs=GAIN_OFF)
 
 
 @pytest.mark.parametrize("recorder", ["AMD", "a rank missing"])
