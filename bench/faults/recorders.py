@@ -89,7 +89,8 @@ def draw(layout: str, kind: str, seed: int) -> tuple[Truth, list[Trace]]:
     else:
         found, traces, _ = foreign_layouts.draw_foreign(layout, kind, seed)
         is_told, ranks, gain = found.identifiable, tuple(found.culprits), found.gain
-    truth = Truth.of_fault(cause, ranks, gain, is_told=is_told) if cause else Truth("nobody", moving=MOVES.get(kind))
+    moving = "unequal_work" if layout.startswith(cases.OF_CHANGING_SHAPES) else MOVES.get(kind)
+    truth = Truth.of_fault(cause, ranks, gain, is_told=is_told) if cause else Truth("nobody", moving=moving)
     return truth, traces
 
 

@@ -14,6 +14,8 @@ HEALTHY: Final = ("none", "moving", "all_load")
 COMMON: Final = ("slow_gpu", "slow_host", "data_loader", "gc", "throttling", "none")
 OF_HOSTS: Final = ("slow_host", "data_loader", "gc", "none")
 OF_DYNAMIC: Final = (*COMMON, "unequal_work", "more_kernels")
+OF_CHANGING_SHAPES: Final = ("lengths", "experts")
+"""What names of layouts begin with whose work moves from rank to rank."""
 OF_GROUPS: Final = ("slow_group", "heavy_stage")
 OF_PIPELINES: Final = ("slow_gpu", "slow_host", "data_loader", "none")
 UNNUMBERED, UNLAUNCHED = "unnumbered_", "unlaunched_"
@@ -139,7 +141,7 @@ def _draw_shape(layout: str, source: np.random.Generator) -> LoopShape:
         | {"microbatches": size["pp"] * pick(1, 2), "chunks": pick(2, 3), "layers": 1},
         "launch": partial(_of_launch_bound, source), "launch_hsdp": partial(_of_launch_bound, source),
     }  # fmt: skip
-    if layout.startswith(("lengths", "experts")):
+    if layout.startswith(OF_CHANGING_SHAPES):
         dynamic = _draw_dynamic(layout, pick, source)
         host_rows = dynamic.host_rows or shape.tells != "sequence"  # or nothing would tell which collectives meet
         shape = replace(shape, dynamic=replace(dynamic, host_rows=host_rows))
