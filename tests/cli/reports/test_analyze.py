@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from fleetprof_cli.terminal.reading_progress import show_reading
 from harness.traces.planted.traces import plant
 from harness.waiting import wait_until
@@ -35,6 +36,17 @@ def test_no_process_is_too_few(fleetprof: Callable[..., subprocess.CompletedProc
     result = fleetprof("analyze", tmp_path, "--jobs", "0")
     assert result.returncode == 2
     assert "must be a whole number of 1 or more" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["train.py", "trace.txt", "report.json"])
+def test_a_file_that_is_no_trace_by_its_name_is_named_as_it_was_typed(
+    fleetprof: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_text("{}")
+    (tmp_path / "rank0.json").write_text(plant(0).text())
+    result = fleetprof("analyze", tmp_path / "rank0.json", tmp_path / name)
+    assert result.returncode == 2
+    assert f"{tmp_path / name} is no trace by its name" in result.stderr
 
 
 def test_a_terminal_sees_how_far_it_is_and_then_nothing() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from fleetprof_analyzer.capture.folder import NothingToAnalyze, SeveralJobs, analyze_directory
+from fleetprof_analyzer.capture.folder import NothingToAnalyze, SeveralJobs, analyze_directory, find_traces
 from fleetprof_analyzer.capture.memory import keep_freed_memory
 from fleetprof_analyzer.page.page import render_page
 from fleetprof_analyzer.timeline.trace_window import cut_directory
@@ -180,6 +180,13 @@ def _folder(paths: tuple[Path, ...]) -> Iterator[Path]:
                     f"two files are called {path.name}: the report could not tell them apart", code=ExitCode.INVALID
                 )
             link.symlink_to(path.absolute())
+        read = {source for _, source in find_traces(folder)}
+        if unlike := [path for path in paths if path.name not in read]:
+            raise Failure(
+                f"{unlike[0]} is no trace by its name",
+                next_step="traces are named *.json or *.json.gz, and not as a capture's other files: report.json …",
+                code=ExitCode.INVALID,
+            )
         yield folder
 
 
