@@ -9,7 +9,8 @@ the verdict names rank and cause. Then each runs with its cause and without, in 
 machine's changes alike, and nothing of ours beside it (`pace.py`): the share of a step that leaving the cause out
 saves, of all turns and from the least pair to the most, beside the share that reports say. `off by` is how far the
 time of an iteration is that the reports' mean share foretells from the one measured without the cause.
-Nothing here is a test: what misses its target is printed.
+`refused` counts captures that were ended for what they did to the job: none, but each one of `harmed`, whose recording
+of stacks makes its iterations five times as long. Nothing here is a test: what misses its target is printed.
 """
 
 from __future__ import annotations
@@ -51,11 +52,16 @@ WITHOUT_LINE = ("garbage_collection", "repeated_reduction", "few_cores", "unused
 
 @dataclass(frozen=True)
 class Planted:
-    """A program, and the cause that it has; "" where it has none. `rank`: the one that has it, None of all alike."""
+    """A program, and the cause that it has; "" where it has none. `rank`: the one that has it, None of all alike.
+
+    `flags`: of its captures; `harmed`: by a recording with these.
+    """
 
     file: str
     cause: str = ""
     rank: int | None = None
+    flags: tuple[str, ...] = ()
+    harmed: bool = False
 
     @property
     def name(self) -> str:
@@ -100,9 +106,11 @@ class NamedCause:
 
 
 LATE = (Planted("causes/core_limited", "few_cores", rank=1),)
+HARMED = (Planted("causes/harmed", flags=("--collect", "Stacks"), harmed=True),)
+REFUSED = ("CanaryHarmed", "Slowdown")
 _OF_VERDICTS = {"cpu_contention": "few_cores"}
 """The verdict's own names of known causes."""
-PROGRAMS = [*(Planted(kind.program, kind.name) for kind in KINDS), *LATE, *map(Planted, HEALTHY)]
+PROGRAMS = [*(Planted(kind.program, kind.name) for kind in KINDS), *LATE, *map(Planted, HEALTHY), *HARMED]
 
 
 def main() -> None:
@@ -116,47 +124,53 @@ def main() -> None:
     given = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {ITERATIONS} iterations a capture", flush=True)
     print(
-        "program                cause               captured  right  with its line  gain            alone             "
-        "off by  other causes",
+        f"{'program':<22} {'cause':<19} captured  refused  right  with its line  {'gain':<14}  {'alone':<16}  off by  "
+        "other causes",
         flush=True,
     )
     for program in PROGRAMS:
         if program.name in (given.only or [one.name for one in PROGRAMS]):
-            reports = _capture(program, given.times)
+            reports, refused = _capture(program, given.times)
             alone = _measure_alone(program, given.turns, given.seconds) if program.cause and given.turns else None
-            print(_row(program, reports, alone), flush=True)
+            print(_row(program, reports, refused, alone), flush=True)
 
 
-def _capture(program: Planted, times: int) -> list[Report]:
-    """The reports of so many captures of one run."""
+def _capture(program: Planted, times: int) -> tuple[list[Report], int]:
+    """(the reports of so many captures of one run, how many were refused for what they did to the job)."""
     with tempfile.TemporaryDirectory(prefix="fleetprof-causes-") as name:
         local = make_local(Path(name))
         try:
             local.up()
             local.connection.close()
             job = local.run_command("planted", *program.words())
-            found = []
+            found: list[Report] = []
+            refused = 0
             for number in range(times):
-                found += _capture_once(local, wait=number == 0)
+                reports, words = _capture_once(local, [*program.flags, *["--wait-for-job"] * (number == 0)])
+                found += reports
+                refused += any(reason in words for reason in REFUSED)
                 if job.process.poll() is not None:
                     print(job.output.read_text()[-2000:], file=sys.stderr)
                     break
                 time.sleep(1)
-            return found
+            return found, refused
         finally:
             stop_programs(local)
             local.close()
 
 
-def _capture_once(local: Local, *, wait: bool) -> list[Report]:
-    flags = ["--wait-for-job"] if wait else []
+def _capture_once(local: Local, flags: list[str]) -> tuple[list[Report], str]:
+    """(its report, if it has one; what it said)."""
     words = ["capture", "planted", "--iterations", str(ITERATIONS), "-o", "json", *flags]
     try:
-        status = json.loads(local.command(*words, timeout=600).stdout)
+        text = local.command(*words, timeout=600).stdout
+        status = json.loads(text)
     except (ValueError, subprocess.TimeoutExpired):
-        return []
+        return [], ""
     paths = [path for path in local.state.rglob("report.json") if path.parent.name == status.get("uid")]
-    return [msgspec.json.decode(path.read_bytes(), type=Report) for path in paths]
+    if status.get("phase") != "Complete" and not paths:
+        print(text[-600:], file=sys.stderr, flush=True)
+    return [msgspec.json.decode(path.read_bytes(), type=Report) for path in paths], text
 
 
 def _measure_alone(program: Planted, turns: int, seconds: float) -> MeasuredPaces | None:
@@ -219,12 +233,12 @@ def _read_causes(program: Planted, report: Report) -> list[NamedCause]:
     ]
 
 
-def _row(program: Planted, reports: list[Report], alone: MeasuredPaces | None = None) -> str:
+def _row(program: Planted, reports: list[Report], refused: int, alone: MeasuredPaces | None = None) -> str:
     known = [_read_causes(program, report) for report in reports]
     right = [found[0] for found in known if found and found[0].cause == program.cause]
     lines = [one for one in right if one.file.endswith(f"{program.name}.py")]
     others = sorted({one.cause for found in known for one in found} - {program.cause})
-    count = len(right) if program.cause else sum(not found for found in known)
+    count = refused if program.harmed else len(right) if program.cause else sum(not found for found in known)
     has_line = program.cause and program.rank is None and program.cause not in WITHOUT_LINE
     line = f"{len(lines)} of {len(right)}" if has_line else "-"
     gains = sorted(100 * one.gain for one in right)
@@ -235,8 +249,8 @@ def _row(program: Planted, reports: list[Report], alone: MeasuredPaces | None = 
         if gains:
             off = f"{100 * abs((1 - fmean(gains) / 100) / alone.ratio - 1):.0f} %"
     return (
-        f"{program.name:<22} {program.cause or 'none':<19} {len(reports):>8}  {count:>5}  {line:<13}  {gain:<14}  "
-        f"{measured:<16}  {off:<6}  {', '.join(others) or '-'}"
+        f"{program.name:<22} {program.cause or 'none':<19} {len(reports):>8}  {refused:>7}  {count:>5}  {line:<13}  "
+        f"{gain:<14}  {measured:<16}  {off:<6}  {', '.join(others) or '-'}"
     )
 
 
