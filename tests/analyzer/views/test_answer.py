@@ -7,7 +7,7 @@ import pytest
 from fleetprof_analyzer.findings.registry import find_findings
 from fleetprof_analyzer.job.stragglers.judgement.reasons import TooNoisy
 from fleetprof_analyzer.page.page import render_page
-from fleetprof_analyzer.views.answer.answer import give_answer
+from fleetprof_analyzer.views.answer.answer import give_answer, keep_sentences
 from fleetprof_analyzer.views.answer.headline import describe
 from fleetprof_analyzer.views.terminal.report import render_text
 from fleetprof_analyzer.words.verdict_reasons import say_reason
@@ -312,6 +312,15 @@ def test_page_and_terminal_begin_with_it(case: str) -> None:
     assert sentence in " ".join(render_text(report).split())
     page = html.unescape(render_page(report).partition("<script")[0])
     assert page.index(sentence[:500]) < page.find("<h2") or "<h2" not in page
+
+
+@pytest.mark.parametrize(("text", "shown"), [
+    ("One is late. It waits for its loader. The trai…", "One is late. It waits for its loader."),
+    ("One is late. It waits.", "One is late. It waits."),
+    ("One that is lat…", "One that is lat…"),
+])  # fmt: skip
+def test_an_answer_that_was_cut_ends_with_a_whole_sentence(text: str, shown: str) -> None:
+    assert keep_sentences(text) == shown
 
 
 def test_a_hostile_place_is_shown_plainly() -> None:

@@ -68,7 +68,13 @@ def give_answer(report: Report) -> Answer:
         sentences = [late, missing, spent]
     sentence = " ".join(part for part in sentences if part) or _UNTIMED
     speaks = [*_evidence(report), *([spent] if named and spent else [])]
-    return Answer(plain(sentence, _MOST_WORDS), speaks[:_MOST_EVIDENCE], _next_step(report))
+    return Answer(keep_sentences(plain(sentence, _MOST_WORDS)), speaks[:_MOST_EVIDENCE], _next_step(report))
+
+
+def keep_sentences(text: str) -> str:
+    """The whole sentences of a text that was cut."""
+    whole, end, _ = text.rpartition(". ")
+    return whole + end.rstrip() if text.endswith("…") and end else text
 
 
 def _knows_nothing(found: Stragglers) -> bool:
