@@ -35,7 +35,8 @@ def say_untold(untold: Untold) -> str:
             return f"Only the first {most:,} collectives of a rank were compared"
         case Alone(ranks, loaders_compared):
             what = "A slow host" if loaders_compared else "A slow host or data loader"
-            return f"{what} on {name_ranks(ranks)} would not show: no other rank does the same work"
+            none = "no other rank calls the same collectives in the same order"
+            return f"{what} on {name_ranks(ranks)} would not show: {none}"
         case OperationsLost(ranks):
             return f"The operations of {name_ranks(ranks)} were not stored"
         case Unmeasured.LINKS:

@@ -92,7 +92,8 @@ def say_reason(reason: Reason) -> str:
         case Nobody(missing, alone, floor):
             left = f", as far as the captured ranks tell: {name_ranks(missing)} left no trace" if missing else ""
             if alone:
-                return f"no rank stands out, but no two do the same work, so that a late host may not show{left}"
+                none = "no two call the same collectives in the same order, so that a late host may not show"
+                return f"no rank stands out, but {none}{left}"
             if floor is None:
                 return f"no rank stands out; how late one would have to be to show is not known{left}"
             return f"no rank is late by more than {_percent(floor)} of an iteration{left}"

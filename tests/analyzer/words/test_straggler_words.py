@@ -36,7 +36,8 @@ UNSURE = Undecided(rank=3, gain=0.04, gain_low=-0.01, gain_high=0.09, iterations
      "the traces do not say which rank's link it is"),
     (HeavyStage([1], 0.66, "host"), "the pipeline stage of rank 1 takes 66 % longer than the other stages, most of it "
      "in host code, while its device waits"),
-    (Nobody([], alone=True), "no rank stands out, but no two do the same work, so that a late host may not show"),
+    (Nobody([], alone=True), "no rank stands out, but no two call the same collectives in the same order, so that a "
+     "late host may not show"),
     (HeavyStage([4, 5], 0.31), "the pipeline stage of ranks 4 and 5 has 31 % more to do than the other stages"),
     (Moving("data_loading"), "each iteration waits for another rank's batch; no rank is late by itself"),
     (Unsure(UNSURE), "the potential saving of rank 3 is 4.0 % [-1.0 %, 9.0 %] of each iteration; about 35 iterations "
@@ -72,9 +73,10 @@ def test_a_fault_is_told_in_bounded_length() -> None:
 
 @pytest.mark.parametrize(("untold", "sentence"), [
     (TooShort([4, 5]), "Ranks 4 and 5 were left out: too few of the iterations are in the trace"),
-    (Alone([0], loaders_compared=True), "A slow host on rank 0 would not show: no other rank does the same work"),
+    (Alone([0], loaders_compared=True),
+     "A slow host on rank 0 would not show: no other rank calls the same collectives in the same order"),
     (Alone(list(range(10)), loaders_compared=False), "A slow host or data loader on ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 "
-     "more would not show: no other rank does the same work"),
+     "more would not show: no other rank calls the same collectives in the same order"),
 ])  # fmt: skip
 def test_what_cannot_be_told_is_said(untold: Untold, sentence: str) -> None:
     assert say_untold(untold) == sentence
