@@ -176,7 +176,7 @@ GROUPS: dict[str, list[Kind]] = {
         _ordinary("warnings-are-errors", "`-W error`", "-W", "error"),
         _ordinary("optimized", "`-OO`", "-OO"),
         _ordinary("ignores-environment", "`-E`: no agent", "-E"),
-        _ordinary("tracemalloc", "`-X tracemalloc=5`", "-X", "tracemalloc=5"),
+        *_rows("optimizers", {"tracemalloc_5": "`tracemalloc` with five frames, from its second iteration on"}),
         _ordinary(
             "safe-path", "`PYTHONSAFEPATH`", environment=(("PYTHONSAFEPATH", "1"), ("PYTHONPATH", str(PROGRAMS)))
         ),

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+import tracemalloc
 
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -16,6 +17,15 @@ from training import LEAST, SteadyTraining, digest, run_one, tell, tell_ready
 
 def ordinary() -> None:
     SteadyTraining(momentum=0.9).run()
+
+
+def tracemalloc_5() -> None:
+    # Under `-X tracemalloc` what is imported until then takes eight times as long, minutes on a busy machine.
+    training = SteadyTraining(momentum=0.9)
+    training.iterate()
+    tracemalloc.start(5)
+    training.run()
+    tell(tracemalloc.get_traceback_limit())
 
 
 def copied_and_pickled() -> None:
