@@ -40,8 +40,8 @@ class HubSettings:
     dense_sample_interval_ns: int = SECOND_NS // 50  # when DeviceMetrics are collected
     max_captures: int = 200  # under way
     max_captures_per_namespace: int = 200
-    max_waiting: int = 2000  # requests that hold no place of a capture
-    max_waiting_per_namespace: int = 1000
+    max_waiting: int = 2400  # requests that hold no place of a capture
+    max_waiting_per_namespace: int = 1200
     look_rarely_ns: int = 2 * SECOND_NS  # a request that has waited for its job for long
     max_remembered: int = 1000  # finished requests in memory; all are in the store
     bounds: AllBounds = field(default_factory=AllBounds)  # of what requests ask for
