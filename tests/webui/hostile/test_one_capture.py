@@ -17,6 +17,8 @@ from webui.conftest import put_in_head, put_older_report
 
 BAD = ("team-a", "slow")  # the first in the store
 OTHERS = {"healthy", "late", "running", "failed"}
+LITERALS = ["1e308", "9e98", "-9e98", "1e-99", "9" * 400, "9" * 18, "-" + "9" * 18, str(2**63 - 1), str(2**63), "-0.0"]
+LITERALS += ["NaN", "-Infinity", '"NaN"', '"1e308"', "[]", "null", "true"]
 
 
 def found(catalog: Catalog) -> dict[str, bool]:
@@ -32,7 +34,7 @@ def problem_of(catalog: Catalog) -> str:
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize("literal", ["1e308", "9e98", "-9e98", "1e-99", "9" * 400, "9" * 18, "-" + "9" * 18])
+@pytest.mark.parametrize("literal", LITERALS)
 @pytest.mark.parametrize("name", ["gain_permille", "rank_count", "span_ns", "iteration_ns", "power_mw"])
 def test_no_number_of_a_head_freezes_the_catalog(store: MemoryStore, catalog_url: str, name: str, literal: str) -> None:
     put_in_head(store, *BAD, name, literal)
