@@ -19,7 +19,7 @@ if "compile" not in way and "fsdp" not in way:
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from torch.utils.data import DataLoader, Dataset  # noqa: E402
-from ways import WAYS, Place, wait_for_socket  # noqa: E402
+from ways import WAYS, Strikes, wait_for_socket  # noqa: E402
 
 STEPS = 5
 
@@ -53,13 +53,13 @@ def main() -> None:
     is_culprit = rank == hang.culprit
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    in_worker = hang.place is Place.WORKER
+    in_worker = hang.place is Strikes.WORKER
     data = iter(DataLoader(Slow(way if is_culprit else ""), num_workers=1 if in_worker else 0))
     pause_s = 0.3
     for step in range(100_000):
         item = next(data)  # LINE:worker_stopped worker_reads
         try:
-            if step == STEPS and hang.run is not None and (is_culprit or hang.place is Place.ALL):
+            if step == STEPS and hang.run is not None and (is_culprit or hang.place is Strikes.ALL):
                 pause_s = hang.run(rank) or pause_s
             optimizer.zero_grad()
             model(item).sum().backward()

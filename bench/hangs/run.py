@@ -24,7 +24,7 @@ sys.path[:0] = [str(HERE), str(ROOT / "bench" / "real"), str(ROOT / "tests")]
 
 from capture import stop_programs  # noqa: E402
 from harness.training.local_system import Local, make_local  # noqa: E402
-from ways import WAYS, Way  # noqa: E402
+from ways import WAYS, PlantedHang  # noqa: E402
 
 STANDS_S = 12.0
 
@@ -56,7 +56,7 @@ def _row(way: str, given: argparse.Namespace) -> tuple[str, dict[str, str]]:
             local.connection.close()
             words = [given.python, str(HERE / "launch.py"), str(given.ranks), str(HERE / "program.py"), way]
             job = local.run_command("hang", *words)
-            verdict, took_s = _ask(local, stands_s=STANDS_S if "moves" not in hang.causes else 3.0)
+            verdict, took_s = _ask(local, stands_s=STANDS_S if "moves" not in hang.causes else 0.05)
             if not verdict["ranks"] and hang.is_blamed:
                 print(job.output.read_text(errors="replace")[-600:], file=sys.stderr)
         finally:
@@ -67,7 +67,7 @@ def _row(way: str, given: argparse.Namespace) -> tuple[str, dict[str, str]]:
     return f"{way:<20} {shown}{took_s:>5.1f} s  {verdict['cause']}: {verdict['sentence']}", judged
 
 
-def _judge(way: str, hang: Way, verdict: dict[str, Any]) -> dict[str, str]:
+def _judge(way: str, hang: PlantedHang, verdict: dict[str, Any]) -> dict[str, str]:
     """right or WRONG for each thing that can be."""
     judged = {"cause": _say(verdict["cause"] in hang.causes)}
     if hang.is_blamed:

@@ -23,8 +23,8 @@ from siblings import SIBLINGS
 FOR_LONG_S = 600.0
 
 
-class Place(Enum):
-    """Where a way strikes: in the culprit's main thread, in its loader's worker, or in all ranks."""
+class Strikes(Enum):
+    """The place in which a hang is planted: in the culprit's main thread, in its loader's worker, or in all ranks."""
 
     CULPRIT = "culprit"
     WORKER = "worker"
@@ -32,13 +32,13 @@ class Place(Enum):
 
 
 @dataclass(frozen=True)
-class Way:
+class PlantedHang:
     """`run` may return the pause of an iteration from then on. `blamed`: None: no rank is to blame."""
 
     run: Callable[[int], Any] | None
     causes: set[str]
     has_line: bool = True
-    place: Place = Place.CULPRIT
+    place: Strikes = Strikes.CULPRIT
     culprit: int = 1
     is_blamed: bool = True
 
@@ -174,32 +174,35 @@ def slow_iteration(_: int) -> float:
 
 
 WORKER_DIED = {"loader_worker_died"}
-WAYS: dict[str, Way] = {
-    "not_entered": Way(not_entered, {"sleeps", "blocked_in_line"}),
-    "mismatched": Way(mismatched, {"mismatched_collectives"}),
+WAYS: dict[str, PlantedHang] = {
+    "not_entered": PlantedHang(not_entered, {"sleeps", "blocked_in_line"}),
+    "mismatched": PlantedHang(mismatched, {"mismatched_collectives"}),
     # gloo aborts the rank whose buffer is too small; with NCCL both would wait.
-    "mismatched_sizes": Way(mismatched_sizes, {"mismatched_sizes", "rank_missing"}, has_line=False, place=Place.ALL),
-    "sleep_in_hook": Way(sleep_in_hook, {"sleeps", "blocked_in_line"}),
-    "worker_killed": Way(producer_killed, WORKER_DIED),
-    "worker_reads": Way(None, {"data_loading"}, place=Place.WORKER),
-    "lock_held": Way(lock_held, {"lock"}),
-    "loop": Way(loop, {"loop"}),
-    "loop_in_extension": Way(loop_in_extension, {"interpreter_held"}, has_line=False),
-    "prompt": Way(prompt, {"debugger"}),
-    "stopped": Way(stopped, {"stopped"}, has_line=False),
-    "killed": Way(killed, {"rank_missing"}, has_line=False),
-    "two_groups": Way(two_groups, {"deadlock"}, has_line=False, place=Place.ALL, is_blamed=False),
-    "store_gone": Way(store_gone, {"rendezvous"}),
-    "evaluation": Way(evaluation, {"evaluation"}, culprit=0),
-    "checkpoint": Way(checkpoint, {"checkpoint"}, has_line=False),
-    "slow_iteration": Way(slow_iteration, {"moves"}, has_line=False, is_blamed=False),
-    "no_optimizer": Way(go_on, {"moves"}, has_line=False, is_blamed=False),
-    "worker_stopped": Way(None, {"loader_worker_stopped"}, place=Place.WORKER),
+    "mismatched_sizes": PlantedHang(
+        mismatched_sizes, {"mismatched_sizes", "rank_missing"}, has_line=False, place=Strikes.ALL
+    ),
+    "sleep_in_hook": PlantedHang(sleep_in_hook, {"sleeps", "blocked_in_line"}),
+    "worker_killed": PlantedHang(producer_killed, WORKER_DIED),
+    "worker_reads": PlantedHang(None, {"data_loading"}, place=Strikes.WORKER),
+    "lock_held": PlantedHang(lock_held, {"lock"}),
+    "loop": PlantedHang(loop, {"loop"}),
+    "loop_in_extension": PlantedHang(loop_in_extension, {"interpreter_held"}, has_line=False),
+    "prompt": PlantedHang(prompt, {"debugger"}),
+    "stopped": PlantedHang(stopped, {"stopped"}, has_line=False),
+    "killed": PlantedHang(killed, {"rank_missing"}, has_line=False),
+    "two_groups": PlantedHang(two_groups, {"deadlock"}, has_line=False, place=Strikes.ALL, is_blamed=False),
+    "store_gone": PlantedHang(store_gone, {"rendezvous"}),
+    "evaluation": PlantedHang(evaluation, {"evaluation"}, culprit=0),
+    "checkpoint": PlantedHang(checkpoint, {"checkpoint"}, has_line=False),
+    "slow_iteration": PlantedHang(slow_iteration, {"moves"}, has_line=False, is_blamed=False),
+    "no_optimizer": PlantedHang(go_on, {"moves"}, has_line=False, is_blamed=False),
+    "worker_stopped": PlantedHang(None, {"loader_worker_stopped"}, place=Strikes.WORKER),
     # PyTorch's own loader ends the rank with an error.
-    "loader_worker_killed": Way(None, {"rank_missing"}, has_line=False, place=Place.WORKER),
-    "loader_worker_exits": Way(None, {"rank_missing"}, has_line=False, place=Place.WORKER),
-    "evaluation_elsewhere": Way(evaluation, {"evaluation"}),
+    "loader_worker_killed": PlantedHang(None, {"rank_missing"}, has_line=False, place=Strikes.WORKER),
+    "loader_worker_exits": PlantedHang(None, {"rank_missing"}, has_line=False, place=Strikes.WORKER),
+    "evaluation_elsewhere": PlantedHang(evaluation, {"evaluation"}),
     **{
-        name: Way(run, causes, has_line, culprit=culprit) for name, (run, causes, has_line, culprit) in SIBLINGS.items()
+        name: PlantedHang(run, causes, has_line, culprit=culprit)
+        for name, (run, causes, has_line, culprit) in SIBLINGS.items()
     },
 }

@@ -1,4 +1,4 @@
-"""What a line of a thread that waits calls, by its instructions alone."""
+"""The call in the line of a thread that waits, by its instructions alone."""
 
 import sys
 import threading

@@ -62,7 +62,9 @@ def _asks_store(rank: StalledRank) -> bool:
 
 
 def _waits_for_message(rank: StalledRank) -> bool:
-    return bool(rank.messages) and rank.is_in(*_COLLECTIVES) and not rank.computes
+    """By the recorder, which has none of gloo's receives, or by a function's name."""
+    in_call = any(place.function in _MESSAGES and place.file.endswith(_COLLECTIVES) for place in rank.frames)
+    return (bool(rank.messages) or in_call) and _waits_for_ranks(rank)
 
 
 def _waits_for_ranks(rank: StalledRank) -> bool:
@@ -96,6 +98,7 @@ _CHECKPOINTS: Final = ("torch/serialization.py", "torch/distributed/checkpoint/s
 _LOADER_WAITS: Final = ("_try_get_data", "_get_data")
 _STORE_CALL: Final = re.compile(r"(^|[._])store\.(get|wait|check|set|add|multi_get|queue_pop)$", re.IGNORECASE)
 _COLLECTIVES: Final = ("torch/distributed/distributed_c10d.py",)
+_MESSAGES: Final = frozenset({"send", "recv", "isend", "irecv", "send_object_list", "recv_object_list"})
 _EVALUATION: Final = re.compile(r"(^|_)(eval|evaluate|evaluation|validate|validation)($|_)", re.IGNORECASE)
 _CHILDREN: Final = ("/subprocess.py", "/multiprocessing/popen_fork.py", "/multiprocessing/popen_spawn_posix.py")
 _EVENT_LOOPS: Final = ("/asyncio/base_events.py", "/uvloop/loop.pyx", "/trio/_core/_run.py")

@@ -41,7 +41,7 @@ class StalledRank:
 
     @property
     def call(self) -> str:
-        """What the job's own innermost line calls, where that is not Python code itself; "": not known."""
+        """The name of the call in the job's own innermost line, where that is no Python code; "": not known."""
         is_own = bool(self.frames) and not is_library(self.frames[0])
         return self.main.call if is_own and self.main is not None else ""
 
@@ -58,7 +58,7 @@ class StalledRank:
 
     @property
     def wait(self) -> Wait | None:
-        """What its main thread waits for, by the kernel's word; None while it runs, or where that is not known."""
+        """The kind of thing that its main thread waits for, by the kernel's word; None while it runs, or not known."""
         return None if self.computes else find_wait(self.process.waits_in)
 
     @property

@@ -261,7 +261,7 @@ def _say_late(
 
 
 def _say_wait(waiting: Sequence[StalledRank], collective: RecordedCollective | None) -> str:
-    """Who waits, and for how long at the least."""
+    """The ranks that wait, and for how long at the least."""
     numbers, alone = [rank.number for rank in waiting], len(waiting) == 1
     entered = [
         rank.process.at_unix_ns - rank.pending[collective.group].created_unix_ns

@@ -24,6 +24,7 @@ LOCK = ("/usr/lib/python3.11/threading.py", "wait", 327)
 QUEUE = ("/usr/lib/python3.11/multiprocessing/queues.py", "get", 103)
 SLEEP = ("/job/model.py", "forward", 12)
 EVALUATE = ("/job/model.py", "Trainer.evaluate_epoch", 30)
+MONITORED = (f"{TORCH}/distributed/distributed_c10d.py", "monitored_barrier", 5000)
 RECEIVE = (f"{TORCH}/distributed/distributed_c10d.py", "recv", 2500)
 
 
@@ -87,10 +88,11 @@ HELD: dict[str, tuple[ProcessStacks, str]] = {
     "loads, and workers are not known": (rank(2, LOADER, TRAIN, children=None), "data_loading"),
     "asks a store": (rank(2, SLEEP, TRAIN, call="self.store.get", waits_in="wait_woken"), "rendezvous"),
     "waits for a message": (
-        rank(2, RECEIVE, TRAIN, pending=collective(3, name="recv 2<-0", is_p2p=True)),
+        rank(2, MONITORED, TRAIN, pending=collective(3, name="recv 2<-0", is_p2p=True)),
         "message",
     ),
-    "in another call": (rank(2, RECEIVE, TRAIN), "other_collective"),
+    "receives": (rank(2, RECEIVE, TRAIN), "message"),
+    "in another call": (rank(2, MONITORED, TRAIN), "other_collective"),
     "in a child process": (rank(2, SLEEP, TRAIN, waits_in="do_wait"), "child_process"),
     "in subprocess": (rank(2, ("/usr/lib/python3.11/subprocess.py", "_wait", 2000), TRAIN), "child_process"),
     "in an event loop": (rank(2, ("/usr/lib/python3.11/asyncio/base_events.py", "_run", 1), TRAIN), "event_loop"),
@@ -132,8 +134,8 @@ def test_the_rank_that_has_not_entered_is_named_with_what_it_is_at(case: str) ->
         own = next(place for place in process.places if place.file.startswith("/job/"))
         assert verdict.place == own
         call = process.threads[0].call
-        said = f"({own.file.rpartition('/')[2]}:{own.line} {own.function}{f': {call}' if call else ''})"
-        assert said in verdict.sentence
+        shown = f"({own.file.rpartition('/')[2]}:{own.line} {own.function}{f': {call}' if call else ''})"
+        assert shown in verdict.sentence
 
 
 def test_how_long_the_others_have_waited_is_said() -> None:

@@ -141,7 +141,7 @@ def _stages(report: Report) -> list[str]:
     if not whole:
         return []
     with_device = any(device_ns for _, _, device_ns in sums)
-    lines = [f"Stages of the training loop (main thread{', device work launched in it' * with_device})"]
+    lines = [f"Stages of an iteration (main thread{', device work launched in it' * with_device})"]
     for words, time_ns, device_ns in sums:
         line = f"    {words:<22} {share(time_ns, whole):>8}  {duration(time_ns):>10}"
         lines.append(line + (f"  {duration(device_ns):>10}" if with_device else ""))
