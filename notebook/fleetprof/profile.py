@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from fleetprof_analyzer.views.answer.headline import describe
-from fleetprof_analyzer.views.text import plain
-from fleetprof_analyzer.views.words.finding_words import say_finding
+from fleetprof_analyzer.words.findings import say_finding
+from fleetprof_analyzer.words.text import plain
 from fleetprof_api.quantities import share
 from fleetprof_api.report.report import Report
 

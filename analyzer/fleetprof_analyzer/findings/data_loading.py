@@ -22,7 +22,7 @@ from fleetprof_analyzer.findings.host_time import (
 )
 from fleetprof_analyzer.findings.idle_device import IdleDevice, make_idle_rule
 from fleetprof_analyzer.job.sentence_guard import SentenceGuard
-from fleetprof_analyzer.words.code_places import name_code_place
+from fleetprof_analyzer.words.code import name_code_place
 
 _KIND: Final = "data_loading"
 

@@ -22,6 +22,7 @@ from fleetprof_analyzer.findings.finding import (
     find_uneven,
 )
 from fleetprof_analyzer.job.sentence_guard import SentenceGuard
+from fleetprof_analyzer.words.bubbles import say_bubbles
 
 _SMALL_BYTES: Final = 1 << 20  # a message below it takes about as long as an empty one (docs/measures.md#findings)
 OTHER_KIND: Final = "other"
@@ -93,18 +94,6 @@ class ExposedCommunication:
                 )
             case "sending":
                 return _say_sending(self.mean_bytes)
-
-
-def say_bubbles(found: PipelineBubbles) -> str:
-    """The cost of the schedule, beside that of equal stages, where it is known."""
-    waits = f"by the pipeline's schedule each device waits {100 * found.share:.1f} % of the iteration on average"
-    if found.ideal_share is None:
-        return waits
-    kind, parts = "1F1B", ""
-    if found.chunks > 1:
-        kind, parts = "interleaved 1F1B", f", {found.chunks} parts of the model on each,"
-    stages = f"{found.stages} equal stages{parts} and {found.microbatches} microbatches"
-    return f"{waits}; in {kind} with {stages} it is {100 * found.ideal_share:.1f} %"
 
 
 def _say_schedule(found: PipelineBubbles) -> tuple[str, str]:

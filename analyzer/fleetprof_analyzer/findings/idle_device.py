@@ -22,7 +22,7 @@ from fleetprof_analyzer.findings.finding import (
     find_uneven,
 )
 from fleetprof_analyzer.job.sentence_guard import SentenceGuard
-from fleetprof_analyzer.words.code_places import name_code_place
+from fleetprof_analyzer.words.code import name_code_place
 
 _SAMPLED_PERMILLE: Final = 500
 _LONGEST: Final = 60

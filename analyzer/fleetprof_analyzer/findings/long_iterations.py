@@ -16,7 +16,7 @@ from fleetprof_api.report.report_tables import LongIterations, StageName, Stages
 
 from fleetprof_analyzer.findings.finding import FindingRule, MeasuredFinding, RanksOfKind
 from fleetprof_analyzer.job.sentence_guard import SentenceGuard
-from fleetprof_analyzer.words.code_places import name_code_place
+from fleetprof_analyzer.words.code import name_code_place
 from fleetprof_analyzer.words.ranks import name_numbers, say_ordinal
 
 _KIND: Final = "long_iterations"

@@ -12,7 +12,7 @@ from fleetprof_analyzer.findings.finding import FindingRule, MeasuredFinding, Ra
 from fleetprof_analyzer.findings.host_time import add_iterations, add_stage, median_permille, name_threads
 from fleetprof_analyzer.findings.idle_device import IdleDevice, make_idle_rule
 from fleetprof_analyzer.job.sentence_guard import SentenceGuard
-from fleetprof_analyzer.words.code_places import name_code_place
+from fleetprof_analyzer.words.code import name_code_place
 
 _KIND: Final = "python"
 

@@ -13,7 +13,7 @@ from fleetprof_api.report.stragglers import Cause, Evidence, LateHost, Straggler
 from fleetprof_analyzer.findings.synchronization import READ_LESS, READING_OPERATORS
 from fleetprof_analyzer.job.stragglers.causes.explanation import PARTS, PARTS_ON_HOST
 from fleetprof_analyzer.job.stragglers.sampled_device import SampledDevice
-from fleetprof_analyzer.words.code_places import name_code_place
+from fleetprof_analyzer.words.code import name_code_place
 from fleetprof_analyzer.words.ranks import name_ranks, say_ordinal
 from fleetprof_analyzer.words.sampled_device import advise_on_device, say_sampled_device
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from fleetprof_api.report.report import Report
 
-from fleetprof_analyzer.views.text import plain
+from fleetprof_analyzer.words.text import plain
 
 _LOCAL: Final = "local"
 _TRACES: Final = (".json", ".json.gz")

@@ -20,7 +20,7 @@ from fleetprof_api.report.report import Report
 from fleetprof_analyzer.page.links import fetch_command, perfetto_command, trace_address
 from fleetprof_analyzer.page.plain import write_plain
 from fleetprof_analyzer.slices.writer import write_slices
-from fleetprof_analyzer.views.text import plain
+from fleetprof_analyzer.words.text import plain
 
 _MOST_LINKS: Final = 1000
 _NOT_BUILT: Final = "<p>The pictures are not there: this fleetprof was installed without its pages (make webui).</p>"

@@ -13,8 +13,8 @@ from fleetprof_api.report.findings import Finding
 from fleetprof_api.report.report import Rank, Report
 
 from fleetprof_analyzer.views.answer.headline import describe
-from fleetprof_analyzer.views.text import capital, plain, rank_name
-from fleetprof_analyzer.views.words.finding_words import say_finding
+from fleetprof_analyzer.words.findings import say_finding
+from fleetprof_analyzer.words.text import capital, plain, rank_name
 
 _MOST_RANKS: Final = 1000
 _MOST_TEXT: Final = 600

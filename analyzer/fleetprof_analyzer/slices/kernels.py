@@ -15,7 +15,7 @@ from fleetprof_api.spoken_names import say_name
 from fleetprof_analyzer.slices.chosen_ranks import choose_ranks
 from fleetprof_analyzer.slices.distributions import count_bars
 from fleetprof_analyzer.slices.kernel_spread import OfRanks, compare_ranks, stands_out, work_by_kernel
-from fleetprof_analyzer.views.text import plain
+from fleetprof_analyzer.words.text import plain
 
 _MOST_OUTLIERS: Final = 8
 _MOST_BARS: Final = 200

@@ -26,8 +26,8 @@ from fleetprof_api.slices.slice import unix_ns
 
 from fleetprof_analyzer.slices.figures import find_iteration_ns, find_power_mw
 from fleetprof_analyzer.views.answer.headline import describe
-from fleetprof_analyzer.views.words.efficiency_words import list_efficiency, list_throughput
-from fleetprof_analyzer.views.words.energy_words import list_energy
+from fleetprof_analyzer.words.efficiency import list_efficiency, list_throughput
+from fleetprof_analyzer.words.energy import list_energy
 
 _FEW: Final = 16
 _MOST_RANKS: Final = 8

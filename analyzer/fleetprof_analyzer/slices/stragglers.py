@@ -5,7 +5,7 @@ from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Straggler, Stragglers
 from fleetprof_api.slices.ranks import StragglerSlice
 
-from fleetprof_analyzer.views.words.straggler_words import notes, say_hosts, verdict
+from fleetprof_analyzer.words.straggler_list import notes, say_hosts, verdict
 
 
 def make_stragglers(report: Report, most: int) -> StragglerSlice:

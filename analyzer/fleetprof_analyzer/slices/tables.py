@@ -23,12 +23,12 @@ from fleetprof_api.slices.tables import (
 )
 
 from fleetprof_analyzer.slices.chosen_ranks import choose_ranks
-from fleetprof_analyzer.views.words.causes_text import add_iterations, add_stages, find_silences, list_causes
-from fleetprof_analyzer.views.words.launches_text import add_copies, find_sampled
-from fleetprof_analyzer.views.words.module_words import describe_iteration, list_remarks
-from fleetprof_analyzer.views.words.recording_words import describe_memory
-from fleetprof_analyzer.views.words.tables_text import sort_peaks
-from fleetprof_analyzer.views.words.window_words import list_unrecorded
+from fleetprof_analyzer.words.causes import add_iterations, add_stages, find_silences, list_causes
+from fleetprof_analyzer.words.launches import add_copies, find_sampled
+from fleetprof_analyzer.words.modules import describe_iteration, list_remarks
+from fleetprof_analyzer.words.recording import describe_memory
+from fleetprof_analyzer.words.tables import sort_peaks
+from fleetprof_analyzer.words.window import list_unrecorded
 
 
 def make_idle(report: Report, most: int) -> IdleSlice:

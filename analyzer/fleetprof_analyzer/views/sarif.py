@@ -14,8 +14,8 @@ from fleetprof_api.quantities import duration, flops, share, size
 from fleetprof_api.report.report import Report
 
 from fleetprof_analyzer.job.lines import list_lines
-from fleetprof_analyzer.views.text import capital, plain
-from fleetprof_analyzer.views.words.module_words import name_modules, whole_of
+from fleetprof_analyzer.words.modules import name_modules, whole_of
+from fleetprof_analyzer.words.text import capital, plain
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEAST_PERMILLE: Final = 10  # of the iteration's work: a line with less is not worth a mark

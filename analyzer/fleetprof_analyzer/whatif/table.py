@@ -9,10 +9,10 @@ import msgspec
 from fleetprof_api.quantities import duration
 from fleetprof_api.report.prediction import Prediction
 
-from fleetprof_analyzer.views.text import plain
 from fleetprof_analyzer.whatif.edits import read_edits
 from fleetprof_analyzer.whatif.prediction import predict
 from fleetprof_analyzer.whatif.replay.job import CapturedJob
+from fleetprof_analyzer.words.text import plain
 
 
 class NamedPrediction(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,8 +6,8 @@ Guarantees: no control character of a trace reaches the terminal.
 from fleetprof_api.quantities import duration, size
 from fleetprof_api.report.prediction import Prediction, ReplayQuality
 
-from fleetprof_analyzer.views.text import capital, plain
 from fleetprof_analyzer.whatif.backtest import Backtest, CheckedPrediction
+from fleetprof_analyzer.words.text import capital, plain
 
 
 def say_answer(answer: Prediction) -> str:

@@ -1,1 +1,1 @@
-"""The sentences of a report and of a comparison: what the measures found, in words."""
+"""The sentences for people, the same in report, terminal and page: what the measures found, in words."""

@@ -26,7 +26,7 @@ from fleetprof_analyzer.findings.synchronization import Synchronization
 from fleetprof_analyzer.findings.tiny_launches import TinyLaunches
 from fleetprof_analyzer.findings.waiting import Waiting
 from fleetprof_analyzer.job.stragglers.causes.explanation import PARTS, PARTS_ON_HOST
-from fleetprof_analyzer.views.text import capital
+from fleetprof_analyzer.words.text import capital
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.rank_tables import MemoryGrowth
 from fleetprof_api.report.report_tables import IdlePlace

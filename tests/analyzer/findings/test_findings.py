@@ -11,7 +11,7 @@ from fleetprof_analyzer import findings
 from fleetprof_analyzer.findings import registry
 from fleetprof_analyzer.findings.finding import FindingRule
 from fleetprof_analyzer.findings.registry import RULES, find_findings
-from fleetprof_analyzer.views.words.straggler_words import CAUSES
+from fleetprof_analyzer.words.straggler_list import CAUSES
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.rank_tables import OperatorLaunches

@@ -29,7 +29,7 @@ from fleetprof_analyzer.job.sentence_guard import SentenceGuard
 from fleetprof_analyzer.views.answer import guards
 from fleetprof_analyzer.views.answer.answer import give_answer
 from fleetprof_analyzer.views.guard_list import GUARDS
-from fleetprof_analyzer.views.words.finding_words import say_finding
+from fleetprof_analyzer.words.findings import say_finding
 from fleetprof_api.report.findings import PartOfTime
 from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.module_tree import ModuleNode, ModuleTimes, ModuleTree

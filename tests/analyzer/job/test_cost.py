@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from fleetprof_analyzer.job.cost import measure_cost
 from fleetprof_analyzer.rank.step_times import StepTimes
-from fleetprof_analyzer.views.words.recording_words import judge_residue
+from fleetprof_analyzer.words.recording import judge_residue
 from fleetprof_api.report.capture_cost import CaptureCost, Interval, Phase
 from fleetprof_api.samples import StepColumns
 

@@ -8,7 +8,7 @@ from fleetprof_analyzer.job.energy import add_energy, find_worst_gpu
 from fleetprof_analyzer.job.equal_work import group_equal_work
 from fleetprof_analyzer.rank.measures.kernels.kernels import OTHER, KernelGroup
 from fleetprof_analyzer.trace.classes import WorkClass
-from fleetprof_analyzer.views.words.energy_words import list_energy
+from fleetprof_analyzer.words.energy import list_energy
 from fleetprof_api.report.energy import Energy, WorstGpu
 from fleetprof_api.report.report import Iteration, Rank, Report, Series, TimeBreakdown
 

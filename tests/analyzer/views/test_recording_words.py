@@ -1,7 +1,7 @@
 """The memory that recording took of the trainers: no more than its events can take is said to be its own."""
 
 import pytest
-from fleetprof_analyzer.views.words.recording_words import describe_memory
+from fleetprof_analyzer.words.recording import describe_memory
 from fleetprof_api.ledger import LedgerEntry, RankState, RecordingCost
 from fleetprof_api.report.report import Report, RequestInfo
 

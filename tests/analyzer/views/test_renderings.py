@@ -9,12 +9,12 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 from fleetprof_analyzer.capture.store import analyze_capture
-from fleetprof_analyzer.findings.exposed_communication import say_bubbles
 from fleetprof_analyzer.page import page
 from fleetprof_analyzer.page.page import render_page
 from fleetprof_analyzer.slices.writer import MAKERS
 from fleetprof_analyzer.views.answer.headline import describe
 from fleetprof_analyzer.views.terminal.report import render_text
+from fleetprof_analyzer.words.bubbles import say_bubbles
 from fleetprof_api.ledger import LedgerEntry, RankState, Reason, RecordingCost
 from fleetprof_api.report.report import Problem, Report
 from fleetprof_api.report.stragglers import PipelineBubbles, Stragglers

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from fleetprof_analyzer.slices.writer import encode_slice
 from fleetprof_analyzer.views.terminal.report import render_text
-from fleetprof_analyzer.views.words.causes_text import add_iterations, longest_iteration
-from fleetprof_analyzer.views.words.launches_text import add_copies
-from fleetprof_analyzer.views.words.tables_text import list_data_loading, list_memory, list_operators
+from fleetprof_analyzer.words.causes import add_iterations, longest_iteration
+from fleetprof_analyzer.words.launches import add_copies
+from fleetprof_analyzer.words.tables import list_data_loading, list_memory, list_operators
 from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.rank_tables import MemoryPeak, OperatorLaunches
 from fleetprof_api.report.report import Iteration, KindTotal, Rank, Report, TimeBreakdown

@@ -1,7 +1,7 @@
 """Numbers in words: a unit with each, three digits; no control characters in a terminal."""
 
 import pytest
-from fleetprof_analyzer.views.text import plain
+from fleetprof_analyzer.words.text import plain
 from fleetprof_api.quantities import amount, change, duration, rate, share, size
 
 

@@ -19,12 +19,12 @@ from fleetprof_analyzer.findings.known_causes import OF_CAUSES
 from fleetprof_analyzer.views.answer import guards
 from fleetprof_analyzer.views.answer.lateness import say_lateness
 from fleetprof_analyzer.views.answer.time_spent import find_proven, say_time
-from fleetprof_analyzer.views.text import capital, plain
-from fleetprof_analyzer.views.words.causes_text import SilenceInWords, add_stages, find_silences
-from fleetprof_analyzer.views.words.code_words import name_place
-from fleetprof_analyzer.views.words.finding_words import say_briefly, say_finding
-from fleetprof_analyzer.views.words.straggler_words import evidence
+from fleetprof_analyzer.words.causes import SilenceInWords, add_stages, find_silences
+from fleetprof_analyzer.words.code import name_place
+from fleetprof_analyzer.words.findings import say_briefly, say_finding
 from fleetprof_analyzer.words.ranks import name_ranks
+from fleetprof_analyzer.words.straggler_list import evidence
+from fleetprof_analyzer.words.text import capital, plain
 from fleetprof_analyzer.words.verdict_reasons import MOST_ITERATIONS, round_iterations
 
 _NAMED: Final = ("straggler", "heavy_stage", "slow_link", "moving_imbalance")

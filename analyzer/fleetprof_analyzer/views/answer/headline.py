@@ -13,7 +13,7 @@ from fleetprof_api.report.report import KindTotal, Report
 from fleetprof_api.report.start_skew import StartSkew
 
 from fleetprof_analyzer.views.answer.answer import Answer, give_answer
-from fleetprof_analyzer.views.words.recording_words import judge_residue
+from fleetprof_analyzer.words.recording import judge_residue
 
 
 @dataclass(frozen=True, slots=True)

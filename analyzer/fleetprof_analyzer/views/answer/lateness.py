@@ -12,9 +12,8 @@ from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Straggler, Stragglers
 
 from fleetprof_analyzer.job.stragglers.sampled_device import find_sampled_device
-from fleetprof_analyzer.views.text import capital
-from fleetprof_analyzer.views.words.code_words import in_brackets
-from fleetprof_analyzer.views.words.floor_words import say_floor, say_lower, say_nobody
+from fleetprof_analyzer.words.code import in_brackets
+from fleetprof_analyzer.words.floor import say_floor, say_lower, say_nobody
 from fleetprof_analyzer.words.ranks import (
     find_rest,
     is_slower_of_two,
@@ -24,6 +23,7 @@ from fleetprof_analyzer.words.ranks import (
     say_ordinal,
 )
 from fleetprof_analyzer.words.sampled_device import say_sampled_device
+from fleetprof_analyzer.words.text import capital
 from fleetprof_analyzer.words.verdict_reasons import say_cost, say_iterations
 
 _WAITS_FOR: Final[Mapping[str, str]] = {

@@ -16,13 +16,13 @@ from fleetprof_analyzer.findings.cpu_contention import OF_CORES
 from fleetprof_analyzer.findings.exposed_communication import OTHER_KIND
 from fleetprof_analyzer.findings.known_causes import OF_CAUSES
 from fleetprof_analyzer.views.answer import guards
-from fleetprof_analyzer.views.text import capital, plain
-from fleetprof_analyzer.views.words.causes_text import add_stages, find_silences, list_causes
-from fleetprof_analyzer.views.words.code_words import in_brackets, name_place
-from fleetprof_analyzer.views.words.finding_words import say_briefly
-from fleetprof_analyzer.views.words.launches_text import find_sampled
-from fleetprof_analyzer.views.words.window_words import name_lost_work
+from fleetprof_analyzer.words.causes import add_stages, find_silences, list_causes
+from fleetprof_analyzer.words.code import in_brackets, name_place
+from fleetprof_analyzer.words.findings import say_briefly
+from fleetprof_analyzer.words.launches import find_sampled
 from fleetprof_analyzer.words.ranks import name_ranks
+from fleetprof_analyzer.words.text import capital, plain
+from fleetprof_analyzer.words.window import name_lost_work
 
 _PARTS: Final[Mapping[PartOfTime, str]] = {
     "idle": "idle", "host": "idle", "communication": "communication", "copies": "copies",

@@ -22,9 +22,9 @@ from fleetprof_api.spoken_names import say_name
 
 from fleetprof_analyzer.rank.iteration_measures import IDLE, STAGE
 from fleetprof_analyzer.views.differences import measure_words
-from fleetprof_analyzer.views.text import plain
-from fleetprof_analyzer.views.words.straggler_words import CAUSES
 from fleetprof_analyzer.words.ranks import name_ranks
+from fleetprof_analyzer.words.straggler_list import CAUSES
+from fleetprof_analyzer.words.text import plain
 
 _NARROWEST = 60
 _WORTH = 0.005  # of the iteration: what is shorter is not listed

@@ -10,8 +10,8 @@ from fleetprof_api.quantities import duration, flops, share, size
 from fleetprof_api.report.module_tree import ModuleTree
 
 from fleetprof_analyzer.job.lines import LineWork, list_lines
-from fleetprof_analyzer.views.text import plain
-from fleetprof_analyzer.views.words.module_words import describe_iteration, name_modules, whole_of
+from fleetprof_analyzer.words.modules import describe_iteration, name_modules, whole_of
+from fleetprof_analyzer.words.text import plain
 
 _NARROWEST: Final = 60
 _MOST: Final = 40

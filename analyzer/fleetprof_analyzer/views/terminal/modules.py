@@ -11,8 +11,7 @@ import msgspec
 from fleetprof_api.quantities import duration, share, size
 from fleetprof_api.report.module_tree import ModuleNode, ModuleTree
 
-from fleetprof_analyzer.views.text import plain
-from fleetprof_analyzer.views.words.module_words import (
+from fleetprof_analyzer.words.modules import (
     describe_iteration,
     list_held,
     list_remarks,
@@ -24,6 +23,7 @@ from fleetprof_analyzer.views.words.module_words import (
     whole_of,
     work_of,
 )
+from fleetprof_analyzer.words.text import plain
 
 _NARROWEST = 60
 _BAR = 10

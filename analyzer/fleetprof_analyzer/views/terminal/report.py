@@ -14,22 +14,22 @@ from fleetprof_api.spoken_names import say_name
 
 from fleetprof_analyzer.views.answer.answer import give_answer
 from fleetprof_analyzer.views.differences import list_differences
-from fleetprof_analyzer.views.text import parts_of, plain, rank_name
-from fleetprof_analyzer.views.words.causes_text import add_stages, find_silences, list_causes, longest_iteration
-from fleetprof_analyzer.views.words.code_words import in_brackets
-from fleetprof_analyzer.views.words.efficiency_words import list_efficiency, list_throughput
-from fleetprof_analyzer.views.words.energy_words import list_energy
-from fleetprof_analyzer.views.words.finding_words import say_finding
-from fleetprof_analyzer.views.words.launches_text import list_launches, list_sampled
-from fleetprof_analyzer.views.words.recording_words import describe_memory, judge_residue
-from fleetprof_analyzer.views.words.straggler_words import list_stragglers
-from fleetprof_analyzer.views.words.tables_text import (
+from fleetprof_analyzer.words.causes import add_stages, find_silences, list_causes, longest_iteration
+from fleetprof_analyzer.words.code import in_brackets
+from fleetprof_analyzer.words.efficiency import list_efficiency, list_throughput
+from fleetprof_analyzer.words.energy import list_energy
+from fleetprof_analyzer.words.findings import say_finding
+from fleetprof_analyzer.words.launches import list_launches, list_sampled
+from fleetprof_analyzer.words.recording import describe_memory, judge_residue
+from fleetprof_analyzer.words.straggler_list import list_stragglers
+from fleetprof_analyzer.words.tables import (
     list_asked_classes,
     list_data_loading,
     list_memory,
     list_operators,
 )
-from fleetprof_analyzer.views.words.window_words import list_unrecorded
+from fleetprof_analyzer.words.text import parts_of, plain, rank_name
+from fleetprof_analyzer.words.window import list_unrecorded
 
 _NARROWEST = 60
 _MOST_RANKS = 64

@@ -3,7 +3,7 @@
 import pytest
 from fleetprof_analyzer.job.efficiency.efficiency import measure_efficiency
 from fleetprof_analyzer.job.efficiency.peaks import PEAKS, find_peak
-from fleetprof_analyzer.views.words.efficiency_words import list_efficiency
+from fleetprof_analyzer.words.efficiency import list_efficiency
 from fleetprof_api.report.efficiency import RankFlops, TypeFlops
 from fleetprof_api.report.module_tree import ModuleTimes, ModuleTree
 from fleetprof_api.report.report import Rank, Report, TimeBreakdown

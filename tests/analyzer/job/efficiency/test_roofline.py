@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 from fleetprof_analyzer.job.efficiency.roofline import add_roofs, find_roof, merge_operators
-from fleetprof_analyzer.views.words.module_words import roof_of
+from fleetprof_analyzer.words.modules import roof_of
 from fleetprof_api.report.efficiency import Efficiency, OperatorAmounts
 from fleetprof_api.report.module_tree import ModuleNode, ModuleTimes, ModuleTree
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 from fleetprof_analyzer.job.efficiency.throughput import measure_throughput
-from fleetprof_analyzer.views.words.efficiency_words import list_throughput
+from fleetprof_analyzer.words.efficiency import list_throughput
 from fleetprof_api.report.module_tree import ModuleTree
 from fleetprof_api.report.report import Iteration, Rank, Report, TimeBreakdown
 

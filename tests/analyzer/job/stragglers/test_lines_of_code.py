@@ -11,7 +11,7 @@ from fleetprof_analyzer.rank.communication.extraction import encode_within
 from fleetprof_analyzer.rank.communication.operations import RankOperations, decode, encode
 from fleetprof_analyzer.rank.host.by_iteration import ThreadTimes, find_late_place, sum_up
 from fleetprof_analyzer.views.terminal.report import render_text
-from fleetprof_analyzer.views.words.straggler_words import list_stragglers
+from fleetprof_analyzer.words.straggler_list import list_stragglers
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.report import Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import Silence, Stages, StageTime

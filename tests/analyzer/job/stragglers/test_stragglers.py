@@ -14,7 +14,7 @@ from fleetprof_analyzer.rank.communication.operations import RankOperations, Unr
 from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.trace.problems import Problems
 from fleetprof_analyzer.trace.trace import COLUMNS, Category, Rows, Trace
-from fleetprof_analyzer.views.words.straggler_words import list_stragglers
+from fleetprof_analyzer.words.straggler_list import list_stragglers
 from fleetprof_api.report.stragglers import Stragglers
 from harness.traces.planted.faults import CAUSES, FAULTS, NO_FAULTS, FaultCase, draw, operations_of
 from harness.traces.planted.jobs import PlantedJob

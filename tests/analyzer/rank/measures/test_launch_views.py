@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fleetprof_analyzer.slices.writer import encode_slice
 from fleetprof_analyzer.views.terminal.report import render_text
-from fleetprof_analyzer.views.words.launches_text import add_copies, list_launches, list_sampled
+from fleetprof_analyzer.words.launches import add_copies, list_launches, list_sampled
 from fleetprof_api.report.idle_causes import IdleCauses
 from fleetprof_api.report.report import KindTotal, Rank, Report, TimeBreakdown
 from fleetprof_api.report.report_tables import CopyStatistics, LaunchStatistics

@@ -17,7 +17,7 @@ from fleetprof_analyzer.rank.communication.operations import Signature
 from fleetprof_analyzer.rank.communication.operator_use import OperatorUse
 from fleetprof_analyzer.rank.iterations import RecordingTerms
 from fleetprof_analyzer.trace.problems import Problems
-from fleetprof_analyzer.views.words.straggler_words import evidence
+from fleetprof_analyzer.words.straggler_list import evidence
 from fleetprof_api.report.stragglers import Stragglers
 from harness.traces.planted.batches import RankPace, plant_batches
 from harness.traces.planted.faults import operations_of

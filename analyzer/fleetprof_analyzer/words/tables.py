@@ -11,7 +11,7 @@ from fleetprof_api.quantities import duration, share, size
 from fleetprof_api.report.rank_tables import MemoryPeak
 from fleetprof_api.report.report import Rank, Report
 
-from fleetprof_analyzer.views.text import plain, rank_name
+from fleetprof_analyzer.words.text import plain, rank_name
 
 _FEW: Final = 5
 

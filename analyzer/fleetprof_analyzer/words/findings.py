@@ -8,9 +8,9 @@ from typing import Final
 
 from fleetprof_api.report.findings import Finding
 
-from fleetprof_analyzer.views.text import plain
-from fleetprof_analyzer.views.words.code_words import in_brackets
+from fleetprof_analyzer.words.code import in_brackets
 from fleetprof_analyzer.words.ranks import name_ranks
+from fleetprof_analyzer.words.text import plain
 
 _BETWEEN: Final = re.compile(r", (?:most|\d+ %) of it ")
 

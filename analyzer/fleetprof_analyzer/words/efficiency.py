@@ -6,8 +6,8 @@ from fleetprof_api.quantities import duration, flops, percent
 from fleetprof_api.report.efficiency import Efficiency, HiddenWork
 from fleetprof_api.report.report import Report
 
-from fleetprof_analyzer.views.text import plain
-from fleetprof_analyzer.views.words.module_words import say_roof
+from fleetprof_analyzer.words.modules import say_roof
+from fleetprof_analyzer.words.text import plain
 
 _MOST_TYPES: Final = 3
 _MOST_OPERATORS: Final = 3

@@ -8,7 +8,7 @@ from fleetprof_api.report.efficiency import Roof
 from fleetprof_api.report.module_tree import HeldBytes, ModuleNode, ModuleTimes, ModuleTree
 
 from fleetprof_analyzer.job.modules import time_of
-from fleetprof_analyzer.views.text import plain
+from fleetprof_analyzer.words.text import plain
 
 _FEW: Final = 2
 _WHOLE: Final = 10

@@ -12,7 +12,7 @@ from typing import Final
 from fleetprof_api.quantities import duration, rate, share, size
 from fleetprof_api.report.report import Rank, Report
 
-from fleetprof_analyzer.views.text import rank_name
+from fleetprof_analyzer.words.text import rank_name
 
 SAMPLED_PERMILLE: Final = 500
 _FEW: Final = 4

@@ -9,11 +9,11 @@ from typing import Final
 from fleetprof_api.quantities import duration, percent
 from fleetprof_api.report.stragglers import Evidence, Straggler, Stragglers
 
-from fleetprof_analyzer.findings.exposed_communication import say_bubbles
 from fleetprof_analyzer.job.stragglers.thresholds import FAITHFUL
-from fleetprof_analyzer.views.text import capital, plain
-from fleetprof_analyzer.views.words.code_words import in_brackets
-from fleetprof_analyzer.views.words.floor_words import say_floor
+from fleetprof_analyzer.words.bubbles import say_bubbles
+from fleetprof_analyzer.words.code import in_brackets
+from fleetprof_analyzer.words.floor import say_floor
+from fleetprof_analyzer.words.text import capital, plain
 
 _MOST_LISTED: Final = 16
 _MOST_OF_NAME: Final = 30

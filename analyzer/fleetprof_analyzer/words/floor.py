@@ -9,7 +9,7 @@ from fleetprof_api.quantities import percent
 from fleetprof_api.report.report import Report
 from fleetprof_api.report.stragglers import Stragglers
 
-from fleetprof_analyzer.views.text import capital
+from fleetprof_analyzer.words.text import capital
 from fleetprof_analyzer.words.verdict_reasons import MOST_ITERATIONS, round_iterations
 
 _LOW: Final = 0.05

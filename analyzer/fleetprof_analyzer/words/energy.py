@@ -7,7 +7,7 @@ from fleetprof_api.report.energy import WorstGpu
 from fleetprof_api.report.report import Rank, Report
 from fleetprof_api.worst_gpu import CLOCK_UNDER_PEERS, JOULES_OVER_PEERS
 
-from fleetprof_analyzer.views.text import plain
+from fleetprof_analyzer.words.text import plain
 
 
 def list_energy(report: Report) -> list[str]:

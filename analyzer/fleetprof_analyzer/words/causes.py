@@ -14,7 +14,7 @@ from fleetprof_api.report.idle_causes import IDLE_CAUSES, IdleCause, IdleCauses
 from fleetprof_api.report.report import Rank
 from fleetprof_api.report.report_tables import StageName
 
-from fleetprof_analyzer.views.text import plain
+from fleetprof_analyzer.words.text import plain
 
 _FEWEST_ITERATIONS: Final = 3
 _MOST_SILENCES: Final = 3

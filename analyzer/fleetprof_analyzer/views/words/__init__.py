@@ -1,1 +1,0 @@
-"""Sentences for people, the same in the terminal and on the page."""
