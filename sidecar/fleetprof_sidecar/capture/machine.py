@@ -193,7 +193,7 @@ def _cancel(capture: ProcessCapture, event: Cancel) -> Transition:
     if not capture.awaits_file:
         return end_failed(capture, event.reason, f"{event.message}; the trace is discarded", at)
     if not capture.terms.has_agent:
-        message = f"{event.message}; Kineto cannot take an order back: it ends with its window and is discarded"
+        message = f"{event.message}; the profiler takes no order back: it ends with its window and is discarded"
         return end_failed(capture, event.reason, message, at)
     if capture.cancel_reason is not None:
         return capture, []

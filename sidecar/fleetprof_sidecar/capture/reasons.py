@@ -50,7 +50,7 @@ def explain_missing_file(capture: ProcessCapture, tick: Tick) -> tuple[Reason, s
         )
     if tick.busy and 0 < (window_end_unix_ns(terms) or 0) < tick.at_unix_ns:
         return Reason.CANCELLED_BY_USER_PROFILER, (
-            "the window is over, nothing of it was written, and the job's own torch.profiler has Kineto, which "
+            "the window is over, nothing of it was written, and the job's own torch.profiler records meanwhile, which "
             f"takes precedence; {_FIND_A_GAP}"
         )
     if tick.busy:

@@ -89,7 +89,7 @@ class TraceCheck:
             match = _EVENTS.search(self._head)
             if match is None and len(self._head) > _HEAD_BYTES:
                 raise UnusableTrace(
-                    "CorruptTrace", f"no traceEvents in the first {_HEAD_BYTES} bytes: not a trace of Kineto"
+                    "CorruptTrace", f"no traceEvents in the first {_HEAD_BYTES} bytes: not a Chrome trace"
                 )
             if match is None:
                 return
