@@ -32,6 +32,8 @@ def count_nodes(nodes: list[int], replicas: Replicas, ranks: int, wanted: int | 
     before = len(set(nodes))
     each = max(Counter(nodes).values())
     after = wanted or ceil(ranks / each)
+    if after > ranks:
+        raise NotTold(f"{ranks} ranks are on {ranks} nodes at most")
     if after > before:
         for group in replicas.groups:
             if len({nodes[rank] for rank in group}) == 1:

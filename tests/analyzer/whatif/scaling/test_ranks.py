@@ -61,6 +61,7 @@ REFUSED: list[tuple[LoopShape, list[str], int | None, str]] = [
     (replace(DDP, per_node=8), ["ranks=8"], None, "nothing tells the network between them"),
     (replace(DDP, per_node=8), ["ranks=8", "nodes=2"], None, "nothing tells the network between them"),
     (DDP, ["nodes=2"], None, "nodes goes with ranks"),
+    (replace(DDP, per_node=1), ["ranks=8", "nodes=9"], None, "8 ranks are on 8 nodes at most"),
     (DDP, ["ranks=8"], 3, "3 of the job's 4 ranks were captured"),
     (DDP, ["ranks=128"], None, "far from 4"),
     (TENSOR, ["ranks=5"], None, "a replica is 2 ranks"),
