@@ -269,8 +269,8 @@ def _left_inside(course: RankCourse, spans: Union, quickened: list[tuple[Union, 
         return _inside(course, spans)
     *before, (of, left) = quickened
     both = without(spans, without(spans, of))
-    gone = (1 - left) * _left_inside(course, both, before)
-    return np.rint(_left_inside(course, spans, before) - gone).astype(np.int64)
+    saved = (1 - left) * _left_inside(course, both, before)
+    return np.rint(_left_inside(course, spans, before) - saved).astype(np.int64)
 
 
 def _ms(time_ns: int) -> str:

@@ -36,9 +36,9 @@ def find_losses(connection: Connection, jobs: Sequence[TimedJob], namespaces: Co
 
 
 def _find_captured(
-    connection: Connection, namespaces: Collection[str] | None, told: Collection[JobKey]
+    connection: Connection, namespaces: Collection[str] | None, of_day: Collection[JobKey]
 ) -> tuple[Mapping[JobKey, Row[Any]], int]:
-    """Those that told anything, whose losses may be known, and the latest others; and the number of all others."""
+    """The jobs of the day, whose losses may be known, and the latest others; and the number of those left out."""
     statement: Any = (
         select(
             workloads.c.id,
@@ -65,7 +65,7 @@ def _find_captured(
     left_out = 0
     for row in connection.execute(statement if may is None else statement.where(may)):
         key = (row.namespace, row.kind, row.name)
-        if key in told or len(found) < MOST:
+        if key in of_day or len(found) < MOST:
             found[key] = row
         else:
             left_out += 1
