@@ -1,7 +1,7 @@
 """The record of predictions over a local state's captures: each is foretold from the one before it, and compared.
 
 Guarantees: a capture is foretold once; the newest are kept in `whatif.json` of the state, bounded; what
-cannot be read is left out and counted.
+cannot be read is left out, and what cannot be foretold is counted.
 """
 
 from collections import defaultdict
@@ -16,7 +16,7 @@ from fleetprof_analyzer.capture.replayed.reading import read_stored
 from fleetprof_analyzer.whatif.backtest import Backtest, CheckedPrediction, check, sum_up
 from fleetprof_analyzer.whatif.batch_sizes import SizedCapture, predict_size
 from fleetprof_analyzer.whatif.changes import CapturedRun, describe_run, find_settings
-from fleetprof_analyzer.whatif.edits import read_edits
+from fleetprof_analyzer.whatif.edits import BatchSize, read_edits
 from fleetprof_analyzer.whatif.prediction import predict
 from fleetprof_analyzer.whatif.replay.graph import CircularWork
 from fleetprof_analyzer.whatif.replay.job import NothingToReplay
@@ -93,7 +93,7 @@ def _predict(
 ) -> PredictedValue | None:
     """From captures at two batch sizes where there are such, else by a replay of the last one's traces."""
     uid, last = before[-1]
-    if last.samples != run.samples and run.samples is not None:
+    if run.samples is not None and any(isinstance(one, BatchSize) for one in read_edits(settings)):
         sized = [SizedCapture(one.samples, one.iteration_ns) for _, one in _alike(before, last) if one.samples]
         if (line := predict_size(sized, run.samples, settings).iteration_ns) is not None:
             return line

@@ -170,6 +170,24 @@ def test_predictions_over_a_store_are_kept(
     assert "1 prediction(s)" in again.stdout
 
 
+def test_more_ranks_with_the_batch_that_each_has_are_foretold_by_a_replay(
+    fleetprof: Fleetprof, state: StateDirectory, tmp_path: Path
+) -> None:
+    shape = LoopShape(loop="replicated", dp=2, layers=2, iterations=4, per_node=1)
+    shapes = {"small": replace(shape, kernel_us=40), "few": shape, "more": replace(shape, dp=4)}
+    for number, (name, one) in enumerate(shapes.items()):
+        folder = tmp_path / name
+        folder.mkdir()
+        for rank, document in enumerate(EventJob(one, SimulatedFault(), 3).documents()):
+            (folder / f"rank{rank}.json").write_bytes(document)
+        keep(state, f"aa0{number}", folder, number + 1, "train", samples=8 << number)
+    found = fleetprof("whatif", "--backtest", "-o", "json")
+    assert found.returncode == 0, found.stderr
+    [checked] = json.loads(found.stdout)["predictions"]
+    assert (checked["capture"], checked["settings"]) == ("aa02", ["ranks=4"])
+    assert abs(checked["error"]) < 0.04
+
+
 def test_each_scenario_of_a_file_gets_a_line(fleetprof: Fleetprof, traces: Path, tmp_path: Path) -> None:
     (tmp_path / "scenarios.yaml").write_text("faster: [network=2x, loader=0]\nalone: without-straggler=7\n")
     result = fleetprof("whatif", traces, "--scenarios", tmp_path / "scenarios.yaml")
