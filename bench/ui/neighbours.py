@@ -35,6 +35,7 @@ from fleetprof_api import keys  # noqa: E402
 from fleetprof_api.ledger import Condition, Ledger  # noqa: E402
 from fleetprof_store.directory import DirectoryStore  # noqa: E402
 from fleetprof_webui.catalog.database import sqlite_url  # noqa: E402
+from harness.identity.webui_process import in_cluster  # noqa: E402
 from harness.kubernetes.api_server import ApiServer, serve_requests  # noqa: E402
 from harness.ports import find_ports  # noqa: E402
 from harness.waiting import wait_until  # noqa: E402
@@ -102,22 +103,18 @@ def fill_store(store: DirectoryStore) -> None:
 def run_webui(folder: Path, server: ApiServer, token: str) -> Iterator[tuple[int, int]]:
     """The port and the process of a web UI that knows all captures, until the block ends."""
     fill_store(DirectoryStore(folder / "store", os.urandom(32), ""))
-    (folder / "token").write_text(token)
+    program, environment = in_cluster(server, folder, token)
     port, probes, metrics = find_ports(3)
     flags = {
         "store": folder / "store",
         "catalog": sqlite_url(folder / "catalog.sqlite"),
-        "listen": f"127.0.0.1:{port}",
-        "http-listen": f"127.0.0.1:{probes}",
-        "metrics-listen": f"127.0.0.1:{metrics}",
-        "api-server": f"https://127.0.0.1:{server.port}",
-        "api-server-ca-file": server.authority,
-        "api-server-token-file": folder / "token",
+        "listen": f"pages=127.0.0.1:{port},http=127.0.0.1:{probes},metrics=127.0.0.1:{metrics}",
     }
     words = ["--kubectl-sign-in", *(f"--{name}={value}" for name, value in flags.items())]
     with (folder / "log").open("wb") as log:
-        program = Path(sys.executable).with_name("fleetprof-webui")
-        process = subprocess.Popen([program, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [*program, *words], env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
     try:
         wait_until(lambda: is_ready(probes), "the web UI", 120)
         yield port, process.pid

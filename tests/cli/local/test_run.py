@@ -344,6 +344,7 @@ def test_two_runs_of_one_script_have_two_names(
         (["run", "--name", "My Job", "--", "true"], "for example 'my-job'"),
         (["run", "--namespace", "My Team", "--", "true"], "for example 'my-team'"),
         (["run", "--label", "x", "--", "true"], "must be KEY=VALUE"),
+        (["run", "--label", "a=b,c", "--", "true"], "without a comma"),
     ],
 )
 def test_a_wrong_command_line_is_code_2(fleetprof: Callable[..., Finished], words: list[str], message: str) -> None:

@@ -2,10 +2,8 @@
 
 import json
 import os
-import shutil
 import socket
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -21,6 +19,7 @@ from fleetprof_webui.catalog.database import sqlite_url
 from fleetprof_webui.pages import STATIC
 from harness.browser import keep_picture, miss, run_chromium
 from harness.identity.provider import CLIENT, SECRET, Issuer
+from harness.identity.webui_process import in_cluster
 from harness.kubernetes.api_server import ApiServer
 from harness.waiting import wait_until
 from playwright.sync_api import Browser, Page
@@ -31,13 +30,7 @@ pytestmark = pytest.mark.cluster
 
 JSON = {"Accept": "application/json"}
 RUNNING = "uid-running"
-_WITH_ACCOUNT = """
-from pathlib import Path
-from fleetprof_webui.cluster import main
-main.ACCOUNT = Path({str_account!r})
-main.main()
-"""
-# Follows a stream as the pages do; its end is what it last said.
+
 FOLLOW = """address => {
     window.events = [];
     const stream = new EventSource(address);
@@ -71,7 +64,8 @@ def process(provider: Issuer, cluster: ApiServer, tmp_path_factory: pytest.TempP
     ledger = Ledger(uid=RUNNING, name="running", namespace="team-c", submitted_unix_ns=1_790_000_000_000_000_000)
     store.put(keys.ledger_key("team-c", RUNNING), msgspec.json.encode(ledger))
     account = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/webui/token"
-    (folder / "token").write_text(make(cluster, account, {"spec": {"expirationSeconds": 3600}})["status"]["token"])
+    token = make(cluster, account, {"spec": {"expirationSeconds": 3600}})["status"]["token"]
+    program, variables = in_cluster(cluster, folder, token)
     (folder / "secret").write_text(SECRET)
     with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
         port, probes = one.getsockname()[1], other.getsockname()[1]
@@ -85,15 +79,13 @@ def process(provider: Issuer, cluster: ApiServer, tmp_path_factory: pytest.TempP
         "OIDC_CLIENT_SECRET_FILE": folder / "secret",
         "IDENTITY_CA_FILE": provider.ca_file,
     }
-    variables = {f"FLEETPROF_{name}": str(value) for name, value in environment.items()}
-    variables |= {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(cluster.port)}
-    shutil.copy(cluster.authority, folder / "ca.crt")
+    variables |= {f"FLEETPROF_{name}": str(value) for name, value in environment.items()}
     flags = ["--groups-claim=groups", "--groups-prefix=oidc:"]
     log = folder / "log"
     with log.open("wb") as out:
         running = subprocess.Popen(
-            [sys.executable, "-c", _WITH_ACCOUNT.format(str_account=str(folder)), *flags],
-            env=os.environ | variables,
+            [*program, *flags],
+            env=variables,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
