@@ -13,7 +13,7 @@ SCRIPTS = [path for path in sorted((ROOT / ".ci").iterdir()) if path.is_file()]
 FETCHING = [*DOCKERFILES, *WORKFLOWS, *SCRIPTS, ROOT / "Makefile"]
 REQUIREMENTS = [ROOT / ".github/uv.txt", *sorted((ROOT / ".github/tools").glob("*.txt"))]
 # What is named by a version that its publisher could move; docs/limits.md says so, and why.
-MOVABLE = {"kindest/node:v1.33.4", "kindest/node:v1.30.13", "versity/versitygw:v1.8.0"}
+MOVABLE = {"kindest/node:v1.33.4", "kindest/node:v1.30.13", "ghcr.io/versity/versitygw:v1.8.0"}
 
 
 def id_of(path: Path) -> str:

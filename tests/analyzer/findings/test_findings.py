@@ -115,7 +115,7 @@ def test_a_launch_bound_job_names_the_operators_that_launch_most() -> None:
 
 def kernel(name: str) -> KernelStatistics:
     return KernelStatistics(
-        name=name, work_class="other", count=1, total_ns=1, mean_ns=1, min_ns=1, max_ns=1, deviation_ns=0, p50_ns=1,
+        name=name, work_class="compute", count=1, total_ns=1, mean_ns=1, min_ns=1, max_ns=1, deviation_ns=0, p50_ns=1,
         p90_ns=1, p99_ns=1, ranks=1,
     )  # fmt: skip
 
