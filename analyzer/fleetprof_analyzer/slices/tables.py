@@ -65,13 +65,14 @@ def _idle_of_kind(total: KindTotal) -> IdleOfKind:
 
 def make_stages(report: Report, most: int) -> StageSlice:
     """The stages over all ranks, and where the host ran no operator."""
-    silences = find_silences(report.ranks)[:most]
+    silences = find_silences(report.ranks)
     return StageSlice(
         stages=[
             StageRow(stage=stage, time_ns=time_ns, device_ns=device_ns)
             for stage, time_ns, device_ns in add_stages(report.ranks)
         ],
-        silences=[SilenceRow(words=one.words, time_ns=one.time_ns, place=one.place) for one in silences],
+        silences=[SilenceRow(words=one.words, time_ns=one.time_ns, place=one.place) for one in silences[:most]],
+        cut=max(0, len(silences) - most),
     )
 
 

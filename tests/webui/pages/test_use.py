@@ -1,11 +1,12 @@
 """A person's use of the pages: links that keep a view, the keyboard, both renderers, a capture that goes on."""
 
+import json
 import re
 from collections.abc import Callable
 
 import pytest
 from fleetprof_webui.local import LocalSite
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from .looking import PIXELS
 
@@ -232,3 +233,32 @@ def test_a_stranger_is_told_how_to_sign_in(browser: Browser, site: LocalSite) ->
     expect(stranger.get_by_role("alert")).to_contain_text("fleetprof ui")
     assert "llama" not in stranger.content()
     context.close()
+
+
+def test_filters_are_folded_on_a_phone(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/fleet?namespace=team-b")
+    facet = page.get_by_role("button", name=re.compile("^team-a"))
+    fold = page.get_by_role("button", name="Filters: team-b")
+    expect(fold).to_have_attribute("aria-expanded", "false")
+    expect(facet).to_be_hidden()
+    fold.click()
+    expect(facet).to_be_visible()
+    page.get_by_role("button", name="Hide filters").click()
+    expect(facet).to_be_hidden()
+
+
+def test_a_slice_says_how_many_rows_it_leaves_out(page: Page) -> None:
+    def cut(route: Route) -> None:
+        response = route.fetch()
+        route.fulfill(response=response, body=json.dumps(response.json() | {"cut": 7}))
+
+    page.route("**/slices/*", lambda route: route.continue_() if "overview" in route.request.url else cut(route))
+    page.goto("/reports/team-a/slow")
+    for section, row in (
+        ("idle", "iterations"), ("ranks", "ranks"), ("iterations", "ranks"), ("spread", "ranks"), ("stages", "places"),
+        ("communication", "rows"), ("launches", "ranks"), ("memory", "devices"), ("modules", "modules"),
+        ("whatif", "scenarios"),
+    ):  # fmt: skip
+        page.locator(f"#{section}").scroll_into_view_if_needed()
+        expect(page.locator(f"#{section}")).to_contain_text(f"7 {row} more in report.json alone")

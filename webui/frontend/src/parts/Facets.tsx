@@ -1,6 +1,8 @@
 // Values to filter by, with the number of rows that have each. One value per facet; the address holds the choice.
+import { useState } from "react";
 import type { FacetValue } from "@/api/models";
 import { formatCount } from "@/units/quantities";
+import { middleCut, visibleText } from "@/units/text";
 import { Name } from "./Name";
 
 export interface Facet {
@@ -13,8 +15,14 @@ export interface Facet {
 }
 
 export function Facets({ facets, onChoose }: { facets: readonly Facet[]; onChoose: (id: string, value: string | undefined) => void }) {
+  // On a phone they are folded until they are asked for.
+  const [isOpen, setIsOpen] = useState(false);
+  const words = facets.flatMap((facet) => (facet.chosen === undefined ? [] : [middleCut(visibleText((facet.say ?? String)(facet.chosen)), 30)]));
   return (
-    <aside className="facets" aria-label="Filters">
+    <aside className={isOpen ? "facets" : "facets folded"} aria-label="Filters">
+      <button type="button" className="facets-fold" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
+        {isOpen ? "Hide filters" : `Filters${words.length > 0 ? `: ${words.join(", ")}` : ""}`}
+      </button>
       {facets
         .filter((facet) => facet.values.length > 0 || facet.chosen)
         .map((facet) => (

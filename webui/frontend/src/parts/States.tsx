@@ -2,6 +2,7 @@
 import type { ReactNode } from "react";
 import { Problem } from "@/api/client";
 import { signInAddress } from "@/api/sign_in";
+import { plural } from "@/units/quantities";
 
 export function Loading({ what, rows = 3 }: { what: string; rows?: number }) {
   return (
@@ -63,9 +64,26 @@ interface Query<Data> {
   refetch: () => unknown;
 }
 
+interface LoadedProps<Data> {
+  query: Query<Data>;
+  what: string;
+  rows?: number;
+  /** What the rows of a slice are, "rank": those that it leaves out are counted below it. */
+  cut?: string;
+  children: (data: Data) => ReactNode;
+}
+
 /** The data of a query, or its loading and error state. */
-export function Loaded<Data>({ query, what, rows, children }: { query: Query<Data>; what: string; rows?: number; children: (data: Data) => ReactNode }) {
-  if (query.data !== undefined) return <>{children(query.data)}</>;
+export function Loaded<Data>({ query, what, rows, cut, children }: LoadedProps<Data>) {
+  if (query.data !== undefined) {
+    const left = cut === undefined ? 0 : ((query.data as { cut?: number }).cut ?? 0);
+    return (
+      <>
+        {children(query.data)}
+        {left > 0 && cut && <p className="quiet">{plural(left, cut)} more in report.json alone</p>}
+      </>
+    );
+  }
   if (query.error) return <Failed error={query.error} onRetry={() => void query.refetch()} />;
   return <Loading what={what} rows={rows} />;
 }

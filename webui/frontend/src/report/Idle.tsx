@@ -21,7 +21,7 @@ export function IdleSection({ view }: SectionProps) {
   const query = useQuery(sliceQuery(view.namespace, view.uid, "idle"));
   return (
     <Section id="idle" title="Why the GPU was idle" note="the causes add up to the idle time exactly" lazyHeight={200}>
-      <Loaded query={query} what="idle time">
+      <Loaded query={query} what="idle time" cut="iteration">
         {({ kinds, iterations }) => (
           <>
             {kinds.map((kind) => (

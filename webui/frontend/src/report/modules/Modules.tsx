@@ -23,7 +23,7 @@ export function ModulesSection({ report, view }: SectionProps) {
   const hasTimeline = report.has_timeline;
   return (
     <Section id="modules" title="Modules" note="of the model, in one iteration" lazyHeight={300}>
-      <Loaded query={query} what="the modules">
+      <Loaded query={query} what="the modules" cut="module">
         {({ tree, remarks }) =>
           tree ? <Body tree={tree} remarks={remarks} view={view} hasTimeline={hasTimeline} /> : <Empty title="No modules in this report">Capture iterations with ModuleTree; the job needs the agent.</Empty>
         }

@@ -20,7 +20,7 @@ export function IterationsSection({ report: { stragglers }, view }: SectionProps
   const query = useQuery(sliceQuery(view.namespace, view.uid, "iterations"));
   return (
     <Section id="iterations" title="Ranks and iterations" lazyHeight={420}>
-      <Loaded query={query} what="iterations">
+      <Loaded query={query} what="iterations" cut="rank">
         {({ sections }) =>
           sections.length === 0 ? (
             <Empty title="No iterations to put side by side">

@@ -51,7 +51,7 @@ export function RanksSection({ report, view }: SectionProps) {
         </select>
       }
     >
-      <Loaded query={query} what="the ranks">
+      <Loaded query={query} what="the ranks" cut="rank">
         {(columns) => <Bars columns={columns} order={order} view={view} late={late} />}
       </Loaded>
     </Section>

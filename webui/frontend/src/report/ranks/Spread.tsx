@@ -28,7 +28,7 @@ export function SpreadSection({ view }: SectionProps) {
   const ranks = useQuery(sliceQuery(view.namespace, view.uid, "ranks")).data;
   return (
     <Section id="spread" title="Spread over ranks" note="each rank with the median of its iterations" lazyHeight={240}>
-      <Loaded query={query} what="box plots">
+      <Loaded query={query} what="box plots" cut="rank">
         {({ sections }) =>
           sections.every(({ ranks: { length } }) => length < 2) ? (
             <p className="quiet">The box plots need two ranks with iterations.</p>

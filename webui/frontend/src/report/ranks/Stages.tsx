@@ -27,7 +27,7 @@ export function StagesSection({ view }: SectionProps) {
   const totals = useQuery(sliceQuery(view.namespace, view.uid, "stages"));
   return (
     <Section id="stages" title="Stages" note="time of the main thread, over the recorded iterations" lazyHeight={200}>
-      <Loaded query={query} what="stages">
+      <Loaded query={query} what="stages" cut="place">
         {(columns) => <Body columns={columns} view={view} />}
       </Loaded>
       {totals.data && <Totals slice={totals.data} />}

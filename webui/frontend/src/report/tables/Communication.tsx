@@ -18,7 +18,7 @@ export function CommunicationSection({ view }: SectionProps) {
   const query = useQuery(sliceQuery(view.namespace, view.uid, "communication"));
   return (
     <Section id="communication" title="Communication" note="by process group, kind and size; all ranks" lazyHeight={200}>
-      <Loaded query={query} what="communication">
+      <Loaded query={query} what="communication" cut="row">
         {({ items }) =>
           items.length === 0 ? (
             <Empty title="No collectives in these traces" />

@@ -52,7 +52,7 @@ export function KernelSpread({ view, kernel, sides, sigma }: Props) {
           Close
         </button>
       </header>
-      <Loaded query={query} what="the launches of this kernel" rows={3}>
+      <Loaded query={query} what="the launches of this kernel" rows={3} cut="kernel">
         {({ kernels }) => {
           const spread = kernels.find((one) => one.name === name && one.work_class === workClass);
           return spread ? (

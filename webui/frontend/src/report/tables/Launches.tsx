@@ -20,7 +20,7 @@ export function LaunchesSection({ report, view }: SectionProps) {
   const query = useQuery(sliceQuery(view.namespace, view.uid, "launches"));
   return (
     <Section id="launches" title="Launches" note="how the host launched device work" lazyHeight={300}>
-      <Loaded query={query} what="launches">
+      <Loaded query={query} what="launches" cut="rank">
         {(page) =>
           page.ranks.length === 0 ? (
             <Empty title="No launches in these traces">

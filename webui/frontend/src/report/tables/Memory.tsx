@@ -7,7 +7,7 @@ import { Name } from "@/parts/Name";
 import { Section } from "@/parts/Section";
 import { Empty, Loaded } from "@/parts/States";
 import { formatDuration } from "@/units/durations";
-import { formatBytes, formatCount, formatRate, plural } from "@/units/quantities";
+import { formatBytes, formatCount, formatRate } from "@/units/quantities";
 import type { SectionProps } from "../sections";
 
 type Slice = Slices["memory"];
@@ -33,14 +33,14 @@ export function MemorySection({ view }: SectionProps) {
   const query = useQuery(sliceQuery(view.namespace, view.uid, "memory"));
   return (
     <Section id="memory" title="Copies and memory" lazyHeight={160}>
-      <Loaded query={query} what="memory">
+      <Loaded query={query} what="memory" cut="device">
         {(slice) => <Body slice={slice} />}
       </Loaded>
     </Section>
   );
 }
 
-function Body({ slice: { copies, peaks, recording, cut } }: { slice: Slice }) {
+function Body({ slice: { copies, peaks, recording } }: { slice: Slice }) {
   if (copies.length + peaks.length === 0 && !recording) return <Empty title="No copies and no events of PyTorch's allocators in these traces" />;
   return (
     <>
@@ -49,7 +49,6 @@ function Body({ slice: { copies, peaks, recording, cut } }: { slice: Slice }) {
         <>
           <h3>Peak memory</h3>
           <DataTable<Peak> label="Peak memory" columns={PEAKS} rows={peaks} rowKey={(row, index) => `${row.rank} ${row.peak.device} ${index}`} mostHeight={360} minWidth={640} />
-          {cut > 0 && <p className="quiet">{plural(cut, "device")} more in report.json</p>}
         </>
       )}
       {recording && (

@@ -36,7 +36,7 @@ export function WhatIfSection({ report, view }: SectionProps) {
   const query = useQuery(sliceQuery(view.namespace, view.uid, "whatif"));
   return (
     <Section id="whatif" title="What if" note="an iteration under changes, with a 95 % interval" lazyHeight={240}>
-      <Loaded query={query} what="what was predicted">
+      <Loaded query={query} what="what was predicted" cut="scenario">
         {(slice) => <Body report={report} view={view} slice={slice} />}
       </Loaded>
     </Section>
