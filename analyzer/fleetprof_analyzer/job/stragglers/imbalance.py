@@ -50,6 +50,7 @@ class Imbalance:
     lateness_ns: int
     moves: Cause | None  # what moves from rank to rank, where it costs enough; None: nothing that is a rank's own doing
     by_turns: bool  # the ranks pause in turns, which no noise does
+    untold_gain: float = 0.0  # what a heavy stage may cost, where the traces do not tell it
     turns_need: int | None = None  # iterations that would decide whether they do; None: there is no doubt
 
 
@@ -107,10 +108,12 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         (measured - float(outcome.total_ns[1])) / measured,
         (measured - float(outcome.total_ns[2])) / measured,
     )
-    if stage_gain < 0 and not replay.has_host.any():
+    untold_gain = 0.0
+    if stage_gain < LEAST and not replay.has_host.any():
         # Without launches nothing says on which side of a wait work lies: the stage's shrinks, and nothing grows.
         lighter = replay.with_times(np.minimum(shared_by_role(replay.work_ns), replay.work_ns), replay.host_ns, inside)
-        stage_gain = (measured - float(replay.run([lighter]).total_ns[0])) / measured
+        untold_gain = (measured - float(replay.run([lighter]).total_ns[0])) / measured
+        stage_gain = untold_gain if stage_gain < 0 else stage_gain
     order = find_likeliest_order(table, replay.matched.iterations)
     turns = measure_turns(table, order)
     turns_gain = 0.0 if turns is None else 1 - _total_without(replay, table, turns) / measured
@@ -148,6 +151,7 @@ def find_imbalance(replay: Replay, table: OwnTime) -> Imbalance:
         max(round(float(saved) / max(len(replay.matched.iterations), 1)), 0),
         moves=moves,
         by_turns=by_turns,
+        untold_gain=untold_gain if excess >= _LEAST_STAGE_EXCESS else 0.0,
         turns_need=None if by_turns else iterations_to_decide(order),
     )
 

@@ -142,8 +142,7 @@ class _Decision:
 def _decide(agreed: Agreed, missing: list[int]) -> _Decision:
     replay, table, judged = agreed.search.replay, agreed.search.table, agreed.judged
     if _has_too_few(replay):
-        reason = TooFewIterations(len(replay.matched.iterations), FEWEST)
-        return _Decision(verdict="undecided", reason=reason)
+        return _Decision(verdict="undecided", reason=TooFewIterations(len(replay.matched.iterations), FEWEST))
     if judged.named:
         named = [describe_fault(replay, table, fault) for fault in judged.named]
         late = LateRanks([one.rank for one in named], named[0].peers)
@@ -194,9 +193,9 @@ def _decide(agreed: Agreed, missing: list[int]) -> _Decision:
             return _Decision(verdict="undecided", reason=unseen, links=links, power=power)
         if off > FAITHFUL:
             return _Decision(verdict="undecided", reason=Unfaithful(replay.fidelity()), links=links, power=power)
-    if power.smallest_gain is not None and (missing or off > FAITHFUL):
-        # Nobody is named for less.
-        power = replace(power, smallest_gain=max(power.smallest_gain, off if missing else HALF * off))
+    if power.smallest_gain is not None:
+        hidden_gain = off if missing else HALF * off if off > FAITHFUL else 0.0  # nobody is named for less
+        power = replace(power, smallest_gain=max(power.smallest_gain, hidden_gain, imbalance.untold_gain))
     alone = not any(len(table.peers(rank)) for rank in range(len(table.role)))
     return _Decision(verdict="nobody", reason=Nobody(missing, alone, power.smallest_gain), links=links, power=power)
 

@@ -52,6 +52,14 @@ def test_a_slow_link_or_a_heavy_stage_hangs_on_no_wait_either(layout: str, kind:
     assert is_rough or found.gain == pytest.approx(case.gain, abs=GAIN_OFF)
 
 
+def test_without_launches_a_heavy_stage_that_a_replay_does_not_tell_is_below_the_stated_floor() -> None:
+    case = draw_simulated("pipeline", "heavy_stage", 947_000)
+    found = recorded(case, "no calls")
+    assert found.verdict == "nobody"
+    assert found.smallest_gain is not None
+    assert found.smallest_gain > case.gain
+
+
 @pytest.mark.parametrize("recorder", ["AMD", "a rank missing"])
 def test_a_slow_link_shows_beside_few_sisters_and_hosts_that_wait_for_an_earlier_layer(recorder: str) -> None:
     """Ranks that meet on it wait longer, and must not seem busy; without rank 10 it has two sisters."""
