@@ -98,6 +98,7 @@ _CHECKPOINTS: Final = ("torch/serialization.py", "torch/distributed/checkpoint/s
 _LOADER_WAITS: Final = ("_try_get_data", "_get_data")
 _STORE_CALL: Final = re.compile(r"(^|[._])store\.(get|wait|check|set|add|multi_get|queue_pop)$", re.IGNORECASE)
 _COLLECTIVES: Final = ("torch/distributed/distributed_c10d.py",)
+_SLEEPS: Final = ("time.sleep", "sleep")
 _MESSAGES: Final = frozenset({"send", "recv", "isend", "irecv", "send_object_list", "recv_object_list"})
 _EVALUATION: Final = re.compile(r"(^|_)(eval|evaluate|evaluation|validate|validation)($|_)", re.IGNORECASE)
 _CHILDREN: Final = ("/subprocess.py", "/multiprocessing/popen_fork.py", "/multiprocessing/popen_spawn_posix.py")
@@ -226,7 +227,7 @@ CAUSES: Final[Sequence[StallCause]] = (
         name="sleeps",
         says="sleeps",
         advice="look at what this line sleeps for: a retry that never succeeds, a poll, or a pause that is too long",
-        fits=_waits(Wait.SLEEP),
+        fits=lambda rank: rank.wait is Wait.SLEEP or (rank.call in _SLEEPS and not rank.computes),
     ),
     StallCause(
         name="evaluation",

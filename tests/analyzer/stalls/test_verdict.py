@@ -108,6 +108,7 @@ HELD: dict[str, tuple[ProcessStacks, str]] = {
     "for NFS": (rank(2, SLEEP, TRAIN, waits_in="rpc_wait_bit_killable", state="D"), "file_system"),
     "for a device": (rank(2, SLEEP, TRAIN, state="D"), "file_system"),
     "sleeps": (rank(2, SLEEP, TRAIN, waits_in="hrtimer_nanosleep", call="time.sleep"), "sleeps"),
+    "sleeps, and the kernel is not seen": (rank(2, SLEEP, TRAIN, call="time.sleep"), "sleeps"),
     "sleeps in a library": (rank(2, (f"{TORCH}/x.py", "retry", 3), TRAIN, waits_in="hrtimer_nanosleep"), "sleeps"),
     "evaluates": (rank(2, SLEEP, EVALUATE, TRAIN, state="R", busy_permille=900), "evaluation"),
     "a model's eval() is none": (

@@ -150,7 +150,7 @@ def test_device_columns_are_taken_and_unknown_ones_dropped() -> None:
         (
             "threads",
             {k: v for k, v in THREADS.items() if k != "call"},
-            {**THREADS, "step": 0, "step_unix_ns": 0, "call": ["" for _ in THREADS["name"]]},
+            {**THREADS, "step": 0, "step_unix_ns": 0, "call": [""]},
         ),
         ("modules", {**MODULES, "invented": [1, 2]}, MODULES),
         ("thread", {**THREAD, "invented": [1, 2]}, THREAD),

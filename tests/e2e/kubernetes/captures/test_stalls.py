@@ -99,7 +99,7 @@ def test_a_job_that_hangs_is_told_with_its_rank(
         answer = ask(api, store, tmp_path, "stacks", f"job/{hung.name}", "-n", team, "-o", "json")
         assert answer.returncode == 0, answer.stderr
         (sample,) = json.loads(answer.stdout)["samples"]
-        assert (sample["verdict"]["cause"], sample["verdict"]["ranks"]) == ("blocked_in_line", [1])
+        assert (sample["verdict"]["cause"], sample["verdict"]["ranks"]) == ("sleeps", [1])
         assert sample["verdict"]["place"]["function"] == "strike"
     finally:
         api.delete(KIND, "explain-hangs", team, api=API)
