@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fleetprof_analyzer.job.stragglers.lateness.candidate import Candidate
-from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats
+from fleetprof_analyzer.job.stragglers.lateness.own_time import Floats, OwnTime
 from fleetprof_analyzer.job.stragglers.lateness.reference import shrink_to_peers
 from fleetprof_analyzer.job.stragglers.replay.matching import Matched
 from fleetprof_analyzer.job.stragglers.replay.replay import Replay
@@ -68,7 +68,7 @@ def _agree(hosts: Search, gaps: Search, unsure: Floats) -> Agreed:
         fault for fault in gaps.judged.named
         if fault.candidate.rank in by_hosts or _waits_are_missed(hosts, unsure, fault)
     ]  # fmt: skip
-    agreed = [fault for fault in opposed if fault.candidate.rank in by_hosts or _is_certain(gaps, fault)]
+    agreed = [fault for fault in opposed if fault.candidate.rank in by_hosts or _is_certain(gaps, fault, hosts.table)]
     if agreed:
         return Agreed(gaps, gaps.keep(agreed))
     if sure:
@@ -136,5 +136,5 @@ def _waits_are_missed(hosts: Search, unsure: Floats, fault: Fault) -> bool:
     return missed >= HALF * fault.gain_alone
 
 
-def _is_certain(found: Search, fault: Fault) -> bool:
-    return found.certain_share(fault.candidate) >= HALF
+def _is_certain(found: Search, fault: Fault, following: OwnTime | None = None) -> bool:
+    return found.certain_share(fault.candidate, following) >= HALF

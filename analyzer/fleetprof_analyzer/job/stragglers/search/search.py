@@ -50,10 +50,11 @@ class Search:
         rest = [fault for fault in (*self.judged.named, *self.judged.others) if fault.candidate.rank not in kept]
         return Judged(found.named, [*found.others, *rest], found.joint_gain)
 
-    def certain_share(self, candidate: Candidate) -> float:
+    def certain_share(self, candidate: Candidate, following: OwnTime | None = None) -> float:
         """The part of a rank's excess that its device worked, its loader loaded or the collector ran, 0 to 1.
 
-        Of these a trace says for certain when they ran; a gap may be the rank's own, or its wait for others.
+        Of these a trace says for certain when they ran; a gap may be the rank's own, or its wait for others. By
+        `following` hosts, where that is known: who has no lead has loading in its gaps that others have as well.
         """
         rank, peers = candidate.rank, self.table.peers(candidate.rank)
         if not len(peers):
@@ -64,9 +65,10 @@ class Search:
             return max(float(beyond[candidate.iterations].sum()), 0.0)
 
         parts, hosts = self.table.parts_ns, self.table.host_parts_ns
-        certain = excess(parts["busy"]) + sum(
-            excess(np.maximum(parts[name], hosts[name])) for name in ("data", "collection")
-        )
+        spent = {name: np.maximum(parts[name], hosts[name]) for name in ("data", "collection")}
+        if following is not None and following.host_ns[rank].any():
+            spent = {name: following.host_parts_ns[name] for name in spent}
+        certain = excess(parts["busy"]) + sum(excess(values) for values in spent.values())
         return min(certain / max(excess(self.table.own_ns), 1.0), 1.0)
 
     def unsure_shares(self) -> Floats:

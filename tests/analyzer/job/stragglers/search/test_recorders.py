@@ -102,6 +102,7 @@ def test_nobody_is_named_in_a_healthy_job(layout: str, recorder: str) -> None:
 LEADERS = [
     ("launch", 530_000, "no calls"), ("launch_hsdp", 530_000, "no host"), ("hybrid sharding", 610_000, "no calls"),
     ("hybrid sharding", 610_000, "no host"), ("experts", 530_000, "no marks"),
+    ("gradients behind tensors", 135_025, "as it is"),  # its loading shows in the gaps of a host without a lead
 ]  # fmt: skip
 
 
