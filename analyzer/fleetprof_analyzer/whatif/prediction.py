@@ -20,6 +20,7 @@ from fleetprof_analyzer.whatif.scenario import EditedJob, edit, slower_lengths
 
 MOST_REPLAY_ERROR: Final = 0.03
 _MOST_UNEXPLAINED: Final = 0.2
+_STUDENT_95: Final = (12.706, 4.303, 3.182)  # of one, two and three degrees of freedom
 _LEAST_LAUNCHED: Final = 0.7
 # Calibrated on simulated jobs of seeds 8200 to 8310, which judge nothing.
 _OF_THE_CHANGE: Final = 0.03
@@ -154,8 +155,10 @@ def _half_width(quality: ReplayQuality, edited: Floats, factor: float, more: dic
 
 
 def student_95(freedom: int) -> float:
-    """Student's 97.5 % quantile (Cornish and Fisher); that of the normal distribution where there is no freedom."""
+    """Student's 97.5 % quantile (from the fourth on by Cornish and Fisher); without freedom that of the normal one."""
     if freedom < 1:
         return NORMAL_95
+    if freedom <= len(_STUDENT_95):
+        return _STUDENT_95[freedom - 1]
     z = NORMAL_95
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)

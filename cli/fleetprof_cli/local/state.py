@@ -90,7 +90,7 @@ class StateDirectory:
     def write(self, path: Path, data: bytes) -> None:
         """Replaces a file of this directory, private."""
         with self.errors():
-            _replace(path, data.decode())
+            replace_text(path, data.decode())
 
     def _secret_file(self, path: Path) -> Path:
         with self.errors():
@@ -101,8 +101,8 @@ class StateDirectory:
     def publish(self, record: HubRecord) -> None:
         """Tells the other commands where the hub is, and where the results lie when it has gone."""
         with self.errors():
-            _replace(local.record(self.path), msgspec.json.encode(record.store).decode() + "\n")
-            _replace(self.hub_file, msgspec.json.format(msgspec.json.encode(record)).decode() + "\n")
+            replace_text(local.record(self.path), msgspec.json.encode(record.store).decode() + "\n")
+            replace_text(self.hub_file, msgspec.json.format(msgspec.json.encode(record)).decode() + "\n")
 
     def withdraw(self) -> None:
         """The hub is gone."""
@@ -152,7 +152,8 @@ def _private(name: str, flags: int) -> int:
     return os.open(name, flags, 0o600)
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_text(path: Path, text: str) -> None:
+    """Puts a file for its owner alone in place of the one that is there, at once."""
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         with open(draft, "w", opener=_private) as file:

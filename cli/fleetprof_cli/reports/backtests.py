@@ -25,7 +25,7 @@ from fleetprof_api.report.prediction import PredictedValue
 from fleetprof_api.report.report import UnreadableReport, read_report
 from fleetprof_store.base import Store, StoreError
 
-from fleetprof_cli.local.state import StateDirectory
+from fleetprof_cli.local.state import StateDirectory, replace_text
 from fleetprof_cli.reports.stored import read_captures
 from fleetprof_cli.store_location import open_store
 
@@ -55,9 +55,7 @@ def check_history(state: StateDirectory) -> Backtest:
             kept[uid] = msgspec.structs.replace(checked, workload=name, before=before[0], settings=settings)
     found = list(kept.values())[-_MOST_KEPT:]
     if found:
-        written = state.path / f"{_FILE}.new"
-        written.write_bytes(msgspec.json.encode(found))
-        written.replace(state.path / _FILE)
+        replace_text(state.path / _FILE, msgspec.json.encode(found).decode())
     return sum_up(found, missing)
 
 

@@ -72,7 +72,9 @@ def test_intervals_hold_the_next_captures() -> None:
     assert sum(inside) >= len(inside) - 1
 
 
-@pytest.mark.parametrize(("freedom", "quantile"), [(0, 1.96), (4, 2.776), (9, 2.262), (30, 2.042)])
+@pytest.mark.parametrize(
+    ("freedom", "quantile"), [(0, 1.96), (1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (30, 2.042)]
+)
 def test_few_iterations_tell_little_of_how_much_they_vary(freedom: int, quantile: float) -> None:
     assert student_95(freedom) == pytest.approx(quantile, rel=0.02)
 
