@@ -148,15 +148,15 @@ def test_each_cause_has_its_row_in_the_docs_and_a_program(kind: KnownCauseKind) 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.name) for kind in KINDS])
 def test_each_cause_is_told_from_its_least_share_on_and_not_below(kind: KnownCauseKind) -> None:
-    def told(time: int, permille: int | None = None) -> list[tuple[str, int]]:
+    def find_told(time: int, permille: int | None = None) -> list[tuple[str, int]]:
         known = KnownCause(cause=kind.name, time_ns=time * MS, gain_permille=permille, iterations=3)
         return [(one.kind, one.gain_permille) for one in report_of([rank(0, known)]).findings]
 
     least = kind.least_permille
-    assert told(least) == [(kind.name, least)]
-    assert told(least - 1) == []
-    assert told(900, least) == [(kind.name, least)], "the share of iterations that are not recorded counts"
-    assert told(900, least - 1) == []
+    assert find_told(least) == [(kind.name, least)]
+    assert find_told(least - 1) == []
+    assert find_told(900, least) == [(kind.name, least)], "the share of iterations that are not recorded counts"
+    assert find_told(900, least - 1) == []
 
 
 def test_each_cause_of_the_report_is_measured_and_told() -> None:
