@@ -146,7 +146,8 @@ KINDS: Final = (
         name="few_cores",
         evidence=(
             "an affinity or a limit of the control group below the machine's cores, and a training thread that waits "
-            "for a core for 5 % of the samples; half a core of the machine is idle, or one core is all that it may use"
+            "for a core for 5 % of the samples; half a core of the machine is idle, or one core is all that it may "
+            "use; what it waits, and no more than its work on all cores of the machine would save"
         ),
         least_permille=50,
         program="causes/one_core",

@@ -20,7 +20,8 @@ _LEFT: Final = 0.5  # cores of the machine that nobody uses
 def find_few_cores(view: RankView) -> KnownCause | None:
     """`count` is how many cores it may use, in thousandths, `of` how many the machine has, likewise.
 
-    It takes what the thread waits for a core and, where workers share these cores, for their batches.
+    It takes what the thread waits for a core and, where workers share these cores, for their batches; no more than what
+    all cores of the machine would save.
     """
     use = measure_core_use(view.samples, view.iterations)
     machine = None if view.samples is None else view.samples.host_cores
@@ -32,9 +33,11 @@ def find_few_cores(view: RankView) -> KnownCause | None:
         return None
     shared = any(_WORKERS in name for name in view.trace.names)
     loading = measure_data_loading(view.trace, (view.whole[0][:0], view.whole[1][:0])) if shared else 0
+    # The same work on all cores of the machine: it takes no less than their share of the time.
+    most = length(view.whole) * (1000 * machine - allowed) // (1000 * machine)
     return KnownCause(
         cause="few_cores",
-        time_ns=min(max(use.waited_ns, loading or 0), length(view.free)),
+        time_ns=min(max(use.waited_ns, loading or 0), most, length(view.free)),
         count=allowed,
         of=1000 * machine,
         iterations=len(view.iterations),

@@ -62,6 +62,16 @@ def test_batches_of_workers_on_the_same_cores_count(name: str, loading_ms: float
     assert found.time_ns == pytest.approx(12 * loading_ms * MS, rel=0.02)
 
 
+@pytest.mark.parametrize(("cores", "share"), [
+    ({"usable_cores": 1, "host_cores": 2}, 1 / 2),
+    ({"usable_cores": 2, "host_cores": 8}, 3 / 4),
+    ({"usable_cores": 8, "host_cores": 8, "cpu_limit_millicores": 1000}, 0.8),  # what it waits
+])  # fmt: skip
+def test_it_takes_no_more_than_all_cores_of_the_machine_would_save(cores: dict[str, int], share: float) -> None:
+    (found,) = OnCores(waited=0.8, cores=cores).found()
+    assert found.time_ns == pytest.approx(share * 120 * MS, rel=0.01)
+
+
 @pytest.mark.parametrize("loop", [
     pytest.param(OnCores(waited=0.01), id="it does not wait"),
     pytest.param(OnCores(cores={"usable_cores": 2, "host_cores": 2}), id="all cores"),
