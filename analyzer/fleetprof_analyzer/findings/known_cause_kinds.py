@@ -212,7 +212,8 @@ KINDS: Final = (
         name="evaluation",
         evidence=(
             "three and more operators of the model's layers that autograd does not go back through, in at most half of "
-            "the iterations; from the first to the last of them"
+            "the iterations; from the first to the last of them, and what these iterations take longer, up to half as "
+            "much again"
         ),
         least_permille=100,
         program="causes/evaluations",

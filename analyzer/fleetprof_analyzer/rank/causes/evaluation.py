@@ -15,9 +15,11 @@ from fleetprof_analyzer.rank.host.track import read_track, within
 from fleetprof_analyzer.trace.intervals import union
 from fleetprof_analyzer.trace.naming import where_name
 from fleetprof_analyzer.trace.stage_names import is_layer
+from fleetprof_analyzer.trace.trace import Int64s
 
 _MOST_OFTEN: Final = 0.5  # of the iterations
 _LEAST: Final = 3  # operators of the model
+_ITS_ENDS: Final = 0.5  # of what its layers take
 
 
 def find_evaluation(view: RankView) -> KnownCause | None:
@@ -44,10 +46,20 @@ def find_evaluation(view: RankView) -> KnownCause | None:
     return KnownCause(
         cause="evaluation",
         time_ns=overlap(spans, view.whole),
-        gain_permille=find_share(view, view.each_ns(spans), spans),
+        gain_permille=find_share(view, _with_its_ends(view, view.each_ns(spans)), spans),
         count=len(starts),
         iterations=len(starts),
         longest_ns=int((spans[1] - spans[0]).max()),
         # The rows prove it; one sample between them knows whose call it is.
         place=None if track is None else find_place(within(track, pairs), 1),
     )
+
+
+def _with_its_ends(view: RankView, each_ns: Int64s) -> Int64s:
+    """Adds to its layers the metrics and prints around them: what its iterations take longer, up to a part."""
+    lengths = np.array([one.duration_ns for one in view.iterations], np.int64)
+    if each_ns.all():
+        return each_ns
+    longer = lengths - int(np.median(lengths[each_ns == 0]))
+    most = each_ns + (_ITS_ENDS * each_ns).astype(np.int64)
+    return np.asarray(np.where(each_ns > 0, np.clip(longer, each_ns, most), 0), np.int64)

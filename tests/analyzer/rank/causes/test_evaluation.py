@@ -60,3 +60,26 @@ def test_beside_what_trains_they_count_by_themselves() -> None:
 ])  # fmt: skip
 def test_what_is_none(in_iterations: range | tuple[int, ...], name: str, count: int) -> None:
     assert not found(in_iterations, name, count)
+
+
+def stretch(loop: WrittenLoop, number: int, longer_ms: float) -> None:
+    """Makes an iteration longer behind the operators that it begins with."""
+    middle, iteration = 1000 * (10 * number + 5), f"ProfilerStep#{number}"
+    for event in loop.events:
+        event["ts"] += 1000 * longer_ms * (event["ts"] > middle)
+        event["dur"] += 1000 * longer_ms * (event["name"] == iteration)
+
+
+@pytest.mark.parametrize(("longer_ms", "permille"), [
+    pytest.param(0, 1000 * 3.5 // 60, id="its layers alone"),
+    pytest.param(5, 1000 * 5 // 65, id="metrics and prints after its layers"),
+    pytest.param(20, 1000 * 5.25 // 80, id="more than half of its layers, as a checkpoint beside it"),
+])  # fmt: skip
+def test_what_its_iterations_take_longer_is_its_own_up_to_half_of_its_layers(longer_ms: float, permille: int) -> None:
+    loop = WrittenLoop(has_samples=False)
+    for number in (9, 3):
+        for index in range(4):
+            loop.add("aten::linear", 10 * number + 1 + index, 0.5)
+        stretch(loop, number, longer_ms)
+    (one,) = [one for one in loop.causes() if one.cause == "evaluation"]
+    assert (one.time_ns, one.gain_permille) == (2 * 3.5 * MS, permille)
