@@ -229,7 +229,7 @@ KINDS: Final = (
         name="logging",
         evidence=(
             "`logging` or a tracker's package (wandb, mlflow, tensorboard, tqdm …) on the stack of samples, below the "
-            "user's own code"
+            "user's own code; without a device also what the line that calls it works out itself"
         ),
         least_permille=30,
         program="causes/logs",

@@ -5,7 +5,8 @@ proves nothing of how long it took; without samples nothing is proven.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +25,7 @@ from fleetprof_analyzer.trace.intervals import Union, covered, union, without
 from fleetprof_analyzer.trace.own_code import FOUNDATION, OWN, tell_owner
 
 LEAST_SAMPLES: Final = 2
+_LEAST_OF_LINE: Final = 0.25  # of a line's samples are below it, so that the line is there for nothing else
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +37,25 @@ class CodeTime:
 
 
 def look_for(
-    view: RankView, kinds: Sequence[Frames], *, below_own: bool = False, least: int = LEAST_SAMPLES
+    view: RankView,
+    kinds: Sequence[Frames],
+    *,
+    below_own: bool = False,
+    arguments: bool = False,
+    least: int = LEAST_SAMPLES,
 ) -> CodeTime:
     """The samples in the iterations whose stack is one of these kinds; empty spans of fewer than `least`.
 
-    `below_own`: only what the user's own code has called counts, not what has called it.
+    `below_own`: only what the user's own code has called counts, not what has called it. `arguments`: what the line
+    that calls them works out itself counts as well.
     """
     samples, track = view.samples, read_track(view.samples)
     if samples is None or track is None:
         return CodeTime(NOTHING, None)
     stacks = range(len(samples.stacks))
     shown = {stack for stack in stacks if _is_one_of(_name_frames(samples, stack, below_own=below_own), kinds)}
+    if arguments:
+        shown |= _find_arguments(samples, shown)
     pairs = zip(samples.thread.at_unix_ns, samples.thread.stack, strict=False)
     at = [moment for moment, stack in pairs if stack in shown]
     inside = covered(track.at_ns - 1, view.whole)
@@ -67,10 +77,13 @@ def look_for(
 
 
 def in_stacks(name: KnownCauseName, kinds: Sequence[Frames]) -> Callable[[RankView], KnownCause | None]:
-    """A cause that takes the time in which its frames are on the stack, below the user's own code."""
+    """A cause that takes the time in which its frames are on the stack, below the user's own code.
+
+    On a rank without a device that of the line's arguments too: with one, a value that is asked for waits for work.
+    """
 
     def find(view: RankView) -> KnownCause | None:
-        shown = look_for(view, kinds, below_own=True)
+        shown = look_for(view, kinds, below_own=True, arguments=not view.on_gpu)
         return tell(name, view, shown.spans, shown.place)
 
     return find
@@ -98,6 +111,29 @@ def _name_frames(samples: RankSamples, stack: int, *, below_own: bool) -> list[s
     if below_own:
         places = list(itertools.takewhile(lambda place: tell_owner(place.file) != OWN, places))
     return [f"{place.file}:{place.function}".replace("\\", "/") for place in places]
+
+
+def _find_arguments(samples: RankSamples, shown: Collection[int]) -> set[int]:
+    """The stacks that end in a line of the user's of whose samples many are below it, in these stacks."""
+    counts = Counter(stack for stack in samples.thread.stack if stack is not None)
+    own = {stack: found for stack in counts if (found := _find_own_line(samples, stack)) is not None}
+    called: Counter[tuple[str, int]] = Counter()
+    total: Counter[tuple[str, int]] = Counter()
+    for stack, (line, _) in own.items():
+        total[line] += counts[stack]
+        called[line] += counts[stack] * (stack in shown)
+    return {stack for stack, (line, ends) in own.items() if ends and called[line] >= _LEAST_OF_LINE * total[line] > 0}
+
+
+def _find_own_line(samples: RankSamples, stack: int) -> tuple[tuple[str, int], bool] | None:
+    """(file and line of the innermost frame of the user's, whether the stack ends there)."""
+    if not 0 <= stack < len(samples.stacks):
+        return None
+    places = [samples.places[number] for number in samples.stacks[stack] if 0 <= number < len(samples.places)]
+    for depth, place in enumerate(places):
+        if tell_owner(place.file) == OWN:
+            return (place.file, place.line), depth == 0
+    return None
 
 
 def _is_one_of(named: Sequence[str], kinds: Sequence[Frames]) -> bool:

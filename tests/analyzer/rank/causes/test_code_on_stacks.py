@@ -105,6 +105,26 @@ def test_code_that_does_something_else(stack: tuple[CodePlace, ...]) -> None:
     assert not proven(looked(*stack))
 
 
+@pytest.mark.parametrize(("gpu", "elsewhere", "time_ms"), [
+    # `log.info("%f", loss.item())`: the value is worked out for the log alone.
+    (False, True, 40), (True, True, 20),
+    # A line that does something else most of the time.
+    (False, False, 20),
+])  # fmt: skip
+def test_what_a_line_works_out_to_log_it_is_logging(gpu: bool, elsewhere: bool, time_ms: int) -> None:
+    loop = WrittenLoop(gpu=gpu)
+    for number in range(10):
+        for count in (1, 2):
+            loop.look(10 * number + count, EMIT, TRAIN)
+        for count in (3, 4):
+            loop.look(10 * number + count, TRAIN)
+        for count in range(5, 10):
+            loop.look(10 * number + count, *((HELPER,) if elsewhere else (TRAIN,)))
+    (found,) = proven(loop)
+    assert found.cause == "logging"
+    assert found.time_ns == pytest.approx(time_ms * MS, rel=0.05)
+
+
 def test_one_sample_of_what_may_be_short_proves_nothing() -> None:
     loop = WrittenLoop()
     loop.look(31, EMIT, TRAIN)
