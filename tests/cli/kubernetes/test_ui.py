@@ -14,6 +14,7 @@ import httpx2
 import pytest
 import yaml
 from fleetprof_webui.catalog.database import sqlite_url
+from harness.identity.webui_process import in_cluster
 from harness.kubernetes.request_ground import RequestGround
 from harness.waiting import wait_until
 
@@ -38,21 +39,17 @@ def serve(ground: RequestGround, tmp_path: Path) -> Iterator[Serve]:
         with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
             port, probes = one.getsockname()[1], other.getsockname()[1]
         token = yaml.safe_load(ground.api.kubeconfig().read_text())["users"][0]["user"]["token"]
-        (tmp_path / "service-token").write_text(token)
+        account = tmp_path / "account"
+        account.mkdir(exist_ok=True)
+        program, environment = in_cluster(ground.api, account, token)
         settings = {
             "STORE": tmp_path / "store",
             "CATALOG": sqlite_url(tmp_path / "catalog.sqlite"),
-            "LISTEN": f"127.0.0.1:{port}",
-            "HTTP_LISTEN": f"127.0.0.1:{probes}",
-            "METRICS_LISTEN": "127.0.0.1:0",
-            "API_SERVER": f"https://127.0.0.1:{ground.api.port}",
-            "API_SERVER_CA_FILE": ground.api.authority,
-            "API_SERVER_TOKEN_FILE": tmp_path / "service-token",
+            "LISTEN": f"pages=127.0.0.1:{port},http=127.0.0.1:{probes},metrics=127.0.0.1:0",
         }
-        program = Path(sys.executable).with_name("fleetprof-webui")
-        environment = os.environ | {f"FLEETPROF_{name}": str(value) for name, value in settings.items()}
+        environment |= {f"FLEETPROF_{name}": str(value) for name, value in settings.items()}
         log = (tmp_path / "webui.log").open("wb")
-        running.append(subprocess.Popen([program, *flags], env=environment, stdout=log, stderr=log))
+        running.append(subprocess.Popen([*program, *flags], env=environment, stdout=log, stderr=log))
         log.close()
         wait_until(lambda: _answers(port), "the web UI to answer")
         (tmp_path / "bin").mkdir()
