@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetprof_analyzer.rank.causes.rank_view import NOTHING, RankView
-from fleetprof_analyzer.trace.intervals import Union, covered
+from fleetprof_analyzer.trace.intervals import Union, covered, length
 from fleetprof_analyzer.trace.trace import Bools, Int64s
 
 _MOST_PER_ROW_NS: Final = 3_000  # of Kineto: 1.4 to 2.2 µs were measured, PyTorch 2.15
@@ -29,6 +29,23 @@ def find_share(view: RankView, each_ns: Int64s, spans: Union = NOTHING) -> int:
     of_job = np.maximum(lengths - per_row * _count_each(view, counted), of_cause)
     whole = _of_whole_periods(of_job, each_ns > 0)
     return min(1000, int(1000 * _of_whole_periods(of_cause, each_ns > 0) / whole)) if whole > 0 else 0
+
+
+def find_sampled_share(view: RankView, share: float, spans: Union) -> int:
+    """Permille of an iteration that a cause takes which samples show for this share of their time.
+
+    `spans`: what they stand for within their iterations, a part of it where there are few; its rows tell those of all.
+    """
+    whole_ns = float(sum(one.duration_ns for one in view.iterations))
+    shown_ns = float(length(spans))
+    if not whole_ns or not shown_ns:
+        return 0
+    starts = view.trace.rows.start_ns[~view.trace.rows.on_device]
+    counted = starts[covered(starts, view.whole)]
+    per_row = _find_row_cost(view, len(counted))
+    of_cause = share * whole_ns * max(0.0, 1 - per_row * int(covered(counted, spans).sum()) / shown_ns)
+    of_job = max(whole_ns - per_row * len(counted), of_cause)
+    return min(1000, int(1000 * of_cause / of_job)) if of_job > 0 else 0
 
 
 def _of_whole_periods(values: Floats, struck: Bools) -> float:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.rank_tables import KnownCause, KnownCauseName
@@ -17,7 +18,7 @@ from fleetprof_api.samples import RankSamples
 
 from fleetprof_analyzer.rank.causes.known_code import Frames
 from fleetprof_analyzer.rank.causes.rank_view import NOTHING, RankView
-from fleetprof_analyzer.rank.causes.share import find_share
+from fleetprof_analyzer.rank.causes.share import find_sampled_share, find_share
 from fleetprof_analyzer.rank.host.hot_path import find_place
 from fleetprof_analyzer.rank.host.marks import find_collections
 from fleetprof_analyzer.rank.host.track import read_track
@@ -30,10 +31,15 @@ _LEAST_OF_LINE: Final = 0.25  # of a line's samples are below it, so that the li
 
 @dataclass(frozen=True, slots=True)
 class CodeTime:
-    """Code that samples show: the time that they stand for, and the line of the user's code."""
+    """Code that samples show: the time that they stand for within their iterations, and the line of the user's code.
+
+    `share`: of the time that all samples stand for; `everywhere`: each iteration with a sample has one of these.
+    """
 
     spans: Union
     place: PlaceInCode | None
+    share: float = 0.0
+    everywhere: bool = False
 
 
 def look_for(
@@ -72,19 +78,32 @@ def look_for(
         for number, lasted in pairs_of
         if tell_owner((chain := track.chains[number])[0][0]) != FOUNDATION
     ]
+    sampled = np.flatnonzero(covered(track.at_ns - 1, view.whole))
+    iteration = np.searchsorted(starts, track.at_ns - 1, side="right")
     # What the collector took of that time is its own.
-    return CodeTime(without(spans, find_collections(samples)), find_place(found, least))
+    return CodeTime(
+        without(spans, find_collections(samples)),
+        find_place(found, least),
+        share=float(track.lasted_ns[rows].sum()) / max(1.0, float(track.lasted_ns[sampled].sum())),
+        everywhere=set(iteration[rows].tolist()) == set(iteration[sampled].tolist()),
+    )
 
 
 def in_stacks(name: KnownCauseName, kinds: Sequence[Frames]) -> Callable[[RankView], KnownCause | None]:
     """A cause that takes the time in which its frames are on the stack, below the user's own code.
 
     On a rank without a device that of the line's arguments too: with one, a value that is asked for waits for work.
+    There the share of the samples counts, since fewer are taken than there are short iterations.
     """
 
     def find(view: RankView) -> KnownCause | None:
         shown = look_for(view, kinds, below_own=True, arguments=not view.on_gpu)
-        return tell(name, view, shown.spans, shown.place)
+        cause = tell(name, view, shown.spans, shown.place)
+        if cause is None or view.on_gpu:
+            return cause
+        gain = max(cause.gain_permille or 0, find_sampled_share(view, shown.share, shown.spans))
+        iterations = len(view.iterations) if shown.everywhere else cause.iterations
+        return msgspec.structs.replace(cause, gain_permille=gain, iterations=iterations)
 
     return find
 

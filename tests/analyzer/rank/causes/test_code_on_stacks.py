@@ -125,6 +125,21 @@ def test_what_a_line_works_out_to_log_it_is_logging(gpu: bool, elsewhere: bool, 
     assert found.time_ns == pytest.approx(time_ms * MS, rel=0.05)
 
 
+@pytest.mark.parametrize(("logs", "permille", "iterations"), [(4, 1000, 12), (3, 714, 5)])
+def test_of_few_samples_their_share_counts_and_not_their_time_in_an_iteration(
+    logs: int, permille: int, iterations: int
+) -> None:
+    """A sample every 15 ms, so that eight of twelve iterations of 10 ms have one: of each four, so many log.
+
+    The first one stands for nothing.
+    """
+    loop = WrittenLoop()
+    for number in range(8):
+        loop.look(15 * number + 5, *((EMIT, TRAIN) if number % 4 < logs else (HELPER,)))
+    (found,) = proven(loop)
+    assert (found.gain_permille, found.iterations) == (permille, iterations)
+
+
 def test_one_sample_of_what_may_be_short_proves_nothing() -> None:
     loop = WrittenLoop()
     loop.look(31, EMIT, TRAIN)
