@@ -18,7 +18,7 @@ _OF_CAUSES = {"network": "slow_link", "stage_imbalance": "heavy_stage"}
 MOVES: dict[str, Cause] = {
     "moving": "unequal_work", "moving_lengths": "unequal_work", "pauses_everywhere": "garbage_collection",
 }  # fmt: skip
-"""What may be said to move in generated jobs of these kinds, which have no fault."""
+"""Causes that may be said to move in generated jobs of these kinds, which have no fault."""
 
 Outcome = Literal["right", "open", "small", "nobody", "moves", "wrong", "crash"]
 """`small`: less than the floor that the report states; `moves`: a job without a fault is said to have moving work."""

@@ -26,7 +26,7 @@ from fleetprof_analyzer.words.bubbles import say_bubbles
 
 _SMALL_BYTES: Final = 1 << 20  # a message below it takes about as long as an empty one (docs/measures.md#findings)
 OTHER_KIND: Final = "other"
-"""Of communication whose kernels' names do not tell what it is."""
+"""The kind of communication whose kernels' names do not tell what it is."""
 _BUCKETED: Final = frozenset(("all_reduce", "reduce_scatter", "all_gather"))
 _BEYOND_IDEAL: Final = 0.05
 _NO_SIZE: Final = "no size: look at what runs beside the longest"

@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Final
 
 import msgspec
+from fleetprof_api.limits import SECOND_NS
 from fleetprof_api.quantities import duration
 from fleetprof_api.stacks import ProcessStacks, RecordedCollective
 from fleetprof_api.stalls import StallVerdict
@@ -36,7 +37,6 @@ from fleetprof_analyzer.stalls.sentences import (
 
 MOVES_ITERATIONS: Final = 5
 LEAST_STALL_NS: Final = 10 * 10**9
-SECOND_NS: Final = 10**9
 _MOST_GROUPS: Final = 10_000
 _MOST_MEMBERS: Final = 400_000  # of all groups, by their lists: a job may say anything of itself
 

@@ -44,11 +44,12 @@ def _predict(report: Report, traces: Sequence[OpenTrace], terms: RecordingTerms 
     events = sum(rank.event_count for rank in report.ranks)
     if len(traces) < len(report.ranks):
         return Predictions(refused="not all ranks have a trace here")
-    if len(report.ranks) < len(traces):
-        return Predictions(refused="a trace could not be read")
     if events > MOST_EVENTS:
         return Predictions(refused=f"{events:,} events are too many to be replayed in advance")
-    job = read_job(read_files(traces, "of this report"), terms)
+    read = read_files(traces, "of this report")
+    if not len(read) == len(report.ranks) == len(traces):
+        return Predictions(refused="a trace could not be read")
+    job = read_job(read, terms)
     found = report.stragglers
     late = [one.rank for one in found.ranks] if found is not None and found.verdict == "straggler" else []
     return foresee(replace(job, samples=find_samples(report)), late)

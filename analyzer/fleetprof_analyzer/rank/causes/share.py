@@ -22,8 +22,7 @@ Floats = npt.NDArray[np.float64]
 def find_share(view: RankView, each_ns: Int64s, spans: Union = NOTHING) -> int:
     """Permille of an iteration; `each_ns`: what each loses, shape (iterations,); `spans`: where the cause has rows."""
     lengths = np.array([one.duration_ns for one in view.iterations], np.float64)
-    starts = view.trace.rows.start_ns[~view.trace.rows.on_device]
-    counted = starts[covered(starts, view.whole)]
+    counted = _list_rows(view)
     per_row = _find_row_cost(view, len(counted))
     of_cause = np.maximum(0, each_ns - per_row * _count_each(view, counted[covered(counted, spans)]))
     of_job = np.maximum(lengths - per_row * _count_each(view, counted), of_cause)
@@ -40,12 +39,17 @@ def find_sampled_share(view: RankView, share: float, spans: Union) -> int:
     shown_ns = float(length(spans))
     if not whole_ns or not shown_ns:
         return 0
-    starts = view.trace.rows.start_ns[~view.trace.rows.on_device]
-    counted = starts[covered(starts, view.whole)]
+    counted = _list_rows(view)
     per_row = _find_row_cost(view, len(counted))
     of_cause = share * whole_ns * max(0.0, 1 - per_row * int(covered(counted, spans).sum()) / shown_ns)
     of_job = max(whole_ns - per_row * len(counted), of_cause)
     return min(1000, int(1000 * of_cause / of_job)) if of_job > 0 else 0
+
+
+def _list_rows(view: RankView) -> Int64s:
+    """When the host's rows in the iterations begin."""
+    starts = view.trace.rows.start_ns[~view.trace.rows.on_device]
+    return starts[covered(starts, view.whole)]
 
 
 def _of_whole_periods(values: Floats, struck: Bools) -> float:

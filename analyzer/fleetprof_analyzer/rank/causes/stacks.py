@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from fleetprof_api.report.code_place import PlaceInCode
 from fleetprof_api.report.rank_tables import KnownCause, KnownCauseName
-from fleetprof_api.samples import RankSamples
+from fleetprof_api.samples import CodePlace, RankSamples
 
 from fleetprof_analyzer.rank.causes.known_code import Frames
 from fleetprof_analyzer.rank.causes.rank_view import NOTHING, RankView
@@ -126,7 +126,7 @@ def tell(name: KnownCauseName, view: RankView, spans: Union, place: PlaceInCode 
 
 def _name_frames(samples: RankSamples, stack: int, *, below_own: bool) -> list[str]:
     """The innermost first; a stack without code of the user's has nothing but what is below."""
-    places = [samples.places[number] for number in samples.stacks[stack] if 0 <= number < len(samples.places)]
+    places = _list_places(samples, stack)
     if below_own:
         places = list(itertools.takewhile(lambda place: tell_owner(place.file) != OWN, places))
     return [f"{place.file}:{place.function}".replace("\\", "/") for place in places]
@@ -148,11 +148,16 @@ def _find_own_line(samples: RankSamples, stack: int) -> tuple[tuple[str, int], b
     """(file and line of the innermost frame of the user's, whether the stack ends there)."""
     if not 0 <= stack < len(samples.stacks):
         return None
-    places = [samples.places[number] for number in samples.stacks[stack] if 0 <= number < len(samples.places)]
+    places = _list_places(samples, stack)
     for depth, place in enumerate(places):
         if tell_owner(place.file) == OWN:
             return (place.file, place.line), depth == 0
     return None
+
+
+def _list_places(samples: RankSamples, stack: int) -> list[CodePlace]:
+    """The frames of a stack, the innermost first."""
+    return [samples.places[number] for number in samples.stacks[stack] if 0 <= number < len(samples.places)]
 
 
 def _is_one_of(named: Sequence[str], kinds: Sequence[Frames]) -> bool:

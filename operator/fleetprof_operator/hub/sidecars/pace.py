@@ -21,7 +21,7 @@ STREAM_PER_S: Final = 256 << 10
 NAMESPACE_BURST: Final = 64 << 20
 NAMESPACE_PER_S: Final = 16 << 20
 HEAVY: Final = 64 << 10
-"""What takes half a millisecond of the event loop at once; a node of 8 ranks sends an eighth of that."""
+"""Weight that takes half a millisecond of the event loop at once; a node of 8 ranks sends an eighth of that."""
 REST: Final = 9
 _MOST_REST_S: Final = 0.25  # where the process was held up in the middle of the work
 _MOST_SHARES: Final = 10_000

@@ -15,7 +15,7 @@ COMMON: Final = ("slow_gpu", "slow_host", "data_loader", "gc", "throttling", "no
 OF_HOSTS: Final = ("slow_host", "data_loader", "gc", "none")
 OF_DYNAMIC: Final = (*COMMON, "unequal_work", "more_kernels")
 OF_CHANGING_SHAPES: Final = ("lengths", "experts")
-"""What names of layouts begin with whose work moves from rank to rank."""
+"""Beginnings of the names of layouts whose work moves from rank to rank."""
 OF_GROUPS: Final = ("slow_group", "heavy_stage")
 OF_PIPELINES: Final = ("slow_gpu", "slow_host", "data_loader", "none")
 UNNUMBERED, UNLAUNCHED = "unnumbered_", "unlaunched_"
