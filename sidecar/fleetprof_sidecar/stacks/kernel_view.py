@@ -45,7 +45,7 @@ def find_children(pid: int, proc: Path = Path("/proc")) -> list[ChildProcess] | 
             pids = (task / "children").read_text().split()
         except OSError:  # it has just ended, or the kernel does not tell
             continue
-        found = found or []
+        found = [] if found is None else found
         for child in pids[: MOST_CHILDREN - len(found)]:
             fields = _read_stat(proc / child / "stat")
             if fields is not None:

@@ -14,6 +14,7 @@ from cluster.__main__ import make
 from cluster.choice import Cluster, choose_cluster
 from cluster.refusal import ClusterFailure, NoCluster
 from cluster.turns import alone
+from scene.alerting import NotifiedPod
 from scene.api import Api
 from scene.held_pod import make_held_pod
 from scene.installation import Installation
@@ -199,6 +200,17 @@ def make_request(api: Api, store: StoreInCluster) -> Iterator[Callable[..., JobR
     yield make_one
     for request in made:
         api.kubectl("delete", "profreq", request.name, "-n", request.namespace, "--ignore-not-found", timeout_s=180)
+
+
+@pytest.fixture
+def webhook(api: Api) -> Iterator[NotifiedPod]:
+    """A pod that Alertmanager notifies of alerts."""
+    one = NotifiedPod(api)
+    try:
+        one.start()
+        yield one
+    finally:
+        one.remove()
 
 
 @pytest.fixture(scope="session")

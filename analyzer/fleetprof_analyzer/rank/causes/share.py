@@ -47,7 +47,7 @@ def find_sampled_share(view: RankView, share: float, spans: Union) -> int:
 
 
 def _list_rows(view: RankView) -> Int64s:
-    """When the host's rows in the iterations begin."""
+    """The starts of the host's rows in the iterations, ns."""
     starts = view.trace.rows.start_ns[~view.trace.rows.on_device]
     return starts[covered(starts, view.whole)]
 

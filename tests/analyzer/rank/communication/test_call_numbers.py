@@ -14,15 +14,15 @@ BASE_US = 1_790_857_026_000_000
 RISING = list(range(10, 30, 2))
 
 
-def around(numbers: Sequence[int], name: str, asked: int) -> tuple[int, int] | None:
-    """When the calls before and behind the number begin, µs; one call every 10 µs."""
+def around(numbers: Sequence[int], name: str, number: int) -> tuple[int, int] | None:
+    """Starts of the calls before and behind the number, µs; one call every 10 µs."""
     events = [
         {"ph": "X", "cat": "cuda_runtime", "name": name, "pid": 1, "tid": 1, "ts": BASE_US + 10 * at, "dur": 5,
-         "args": {"correlation": number}}
-        for at, number in enumerate(numbers)
+         "args": {"correlation": one}}
+        for at, one in enumerate(numbers)
     ]  # fmt: skip
     trace = read_trace(io.BytesIO(json.dumps({"traceEvents": events}).encode()), "t", Problems())
-    found = calls_around(trace.rows, np.array([asked]))
+    found = calls_around(trace.rows, np.array([number]))
     if found is None:
         return None
     before, behind = int(found.before_ns[0]), int(found.behind_ns[0])

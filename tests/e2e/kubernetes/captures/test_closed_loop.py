@@ -27,16 +27,6 @@ POLICY = {
 
 
 @pytest.fixture
-def webhook(api: Api) -> Iterator[NotifiedPod]:
-    one = NotifiedPod(api)
-    try:
-        one.start()
-        yield one
-    finally:
-        one.remove()
-
-
-@pytest.fixture
 def jobs(api: Api, team: str) -> Iterator[tuple[Training, Training]]:
     """One that starves, and one that starves as well and wants no alerts; both train."""
     options: dict[str, Any] = {"ranks_per_pod": 1, "pod_labels": {"watched": "yes"}}

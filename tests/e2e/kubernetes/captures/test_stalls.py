@@ -37,16 +37,6 @@ WAITS = " for it. Its node is "
 
 
 @pytest.fixture
-def webhook(api: Api) -> Iterator[NotifiedPod]:
-    one = NotifiedPod(api)
-    try:
-        one.start()
-        yield one
-    finally:
-        one.remove()
-
-
-@pytest.fixture
 def hung(api: Api, team: str) -> Iterator[Training]:
     """A job of two ranks that moves still."""
     job = Training(api, team, "hung", ranks_per_pod=2)
